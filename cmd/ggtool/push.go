@@ -176,7 +176,7 @@ func printPush(w io.Writer, r *push.Result, dry bool) error {
 	default:
 		text += fmt.Sprintf(", %d sent (%s); %.2f s", counts[push.Sent], tool.Bytes(r.Sent), r.Seconds)
 		if r.Commit != "" {
-			text += "; commit " + r.Commit
+			text += fmt.Sprintf("; commit %s/commit/%s", r.Page, r.Commit)
 		}
 	}
 	if n := len(r.Others); n > 0 {

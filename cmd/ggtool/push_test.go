@@ -122,10 +122,10 @@ func TestReleasePush(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, "push")(7, "there is no manifest.json", out, "hf://org/name")
-	hub.Fault = func(name string, n int, w http.ResponseWriter, r *http.Request) bool {
+	hub.SetFault(func(name string, n int, w http.ResponseWriter, r *http.Request) bool {
 		t.Errorf("%s: the hub is asked", name)
 		return false
-	}
+	})
 	at(2, "want hf://ORG/NAME", "--source", source, "--output", out, "--type", "Q8_0", "--push", "org/name")
 	at(2, "--private goes with --push", "--source", source, "--output", out, "--type", "Q8_0", "--private")
 	t.Setenv("HF_TOKEN", "")

@@ -41,10 +41,10 @@ func TestMain(m *testing.M) {
 func TestKilled(t *testing.T) {
 	dir, files := release(t)
 	w := newWorld(t)
-	w.Fault = func(name string, n int, _ http.ResponseWriter, r *http.Request) bool {
+	w.SetFault(func(name string, n int, _ http.ResponseWriter, r *http.Request) bool {
 		hubtest.Slow(r, 5*time.Millisecond)
 		return false
-	}
+	})
 	var out strings.Builder
 	killed := 0
 	rnd := rand.New(rand.NewPCG(3, 4))

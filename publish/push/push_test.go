@@ -398,7 +398,7 @@ func TestFaults(t *testing.T) {
 			t.Parallel()
 			dir, files := release(t)
 			w := newWorld(t)
-			w.Fault = func(name string, n int, rw http.ResponseWriter, r *http.Request) bool {
+			w.SetFault(func(name string, n int, rw http.ResponseWriter, r *http.Request) bool {
 				for _, f := range c.faults {
 					if f.name == name && (f.nth == nil || slices.Contains(f.nth, n)) {
 						f.do(rw, r)
@@ -406,15 +406,15 @@ func TestFaults(t *testing.T) {
 					}
 				}
 				return false
-			}
-			w.Lose = func(name string, n int) bool { return name == c.lose && n == 1 }
+			})
+			w.SetLose(func(name string, n int) bool { return name == c.lose && n == 1 })
 			r, err := w.push(dir)
 			if c.want != "" {
 				if err == nil || !strings.Contains(err.Error(), c.want) || c.kind != nil && !errors.Is(err, c.kind) ||
 					c.kind == nil && errors.Is(err, fault.Broken) {
 					t.Errorf("%v, want %v with %q", err, c.kind, c.want)
 				}
-				w.Fault = nil
+				w.SetFault(nil)
 				if r, err = w.push(dir); err != nil {
 					t.Fatalf("the next push: %v", err)
 				}
@@ -437,13 +437,13 @@ func TestConflicts(t *testing.T) {
 	dir, files := release(t)
 	w := newWorld(t)
 	other := ""
-	w.Fault = func(name string, n int, _ http.ResponseWriter, r *http.Request) bool {
+	w.SetFault(func(name string, n int, _ http.ResponseWriter, r *http.Request) bool {
 		if name == "commit" && other != "" {
 			w.Add("org/name", other, "by somebody else")
 			other = ""
 		}
 		return false
-	}
+	})
 	other = "unrelated.txt"
 	if _, err := w.push(dir); err != nil {
 		t.Fatal(err)
@@ -488,11 +488,11 @@ func TestPullRequest(t *testing.T) {
 		t.Errorf("%d commits", w.Count("commit"))
 	}
 	put(t, dir, "y.txt", "y")
-	w.Lose = func(name string, n int) bool { return name == "commit" }
+	w.SetLose(func(name string, n int) bool { return name == "commit" })
 	if _, err := w.push(dir); err == nil || !strings.Contains(err.Error(), "may have been opened") {
 		t.Errorf("%v", err)
 	}
-	w.Lose = nil
+	w.SetLose(nil)
 	w.opt.PullRequest = false
 	files["y.txt"] = "y"
 	if _, err := w.pushTo(t.Context(), dir, "hf://org/name@refs/pr/1"); err != nil {
@@ -531,7 +531,7 @@ func TestResume(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		left := 3 // parts until the end
 		var mu sync.Mutex
-		w.Fault = func(name string, n int, _ http.ResponseWriter, r *http.Request) bool {
+		w.SetFault(func(name string, n int, _ http.ResponseWriter, r *http.Request) bool {
 			mu.Lock()
 			defer mu.Unlock()
 			if name == "part" || name == "put" {
@@ -542,7 +542,7 @@ func TestResume(t *testing.T) {
 				}
 			}
 			return false
-		}
+		})
 		_, err := w.pushTo(ctx, dir, "hf://org/name")
 		cancel()
 		if err == nil {
@@ -616,18 +616,18 @@ func TestForgotten(t *testing.T) {
 			w := newWorld(t)
 			w.opt.Parallel = 1
 			ctx, cancel := context.WithCancel(t.Context())
-			w.Fault = func(name string, n int, _ http.ResponseWriter, r *http.Request) bool {
+			w.SetFault(func(name string, n int, _ http.ResponseWriter, r *http.Request) bool {
 				if name == "part" && n > 4 {
 					cancel()
 					time.Sleep(10 * time.Millisecond)
 					panic(http.ErrAbortHandler)
 				}
 				return false
-			}
+			})
 			if _, err := w.pushTo(ctx, dir, "hf://org/name"); !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}
-			w.Fault = nil
+			w.SetFault(nil)
 			change(t, dir, w)
 			if _, err := w.push(dir); err != nil {
 				t.Fatal(err)
@@ -643,12 +643,12 @@ func TestChanges(t *testing.T) {
 	dir, _ := release(t)
 	w := newWorld(t)
 	var change sync.Once
-	w.Fault = func(name string, n int, _ http.ResponseWriter, r *http.Request) bool {
+	w.SetFault(func(name string, n int, _ http.ResponseWriter, r *http.Request) bool {
 		if name == "part" {
 			change.Do(func() { put(t, dir, "M-Q8_0.gguf", "other") })
 		}
 		return false
-	}
+	})
 	if _, err := w.push(dir); !errors.Is(err, fault.Broken) ||
 		!strings.Contains(err.Error(), "changed while it was read") {
 		t.Errorf("%v", err)
@@ -681,6 +681,41 @@ func TestProgress(t *testing.T) {
 	if calls < 20 {
 		t.Errorf("%d calls", calls)
 	}
+}
+
+// TestStall pushes to servers that stand still: at the beginning, within a body, and before the answer.
+func TestStall(t *testing.T) {
+	dir, files := release(t)
+	w := newWorld(t)
+	w.opt.Stall = 300 * time.Millisecond
+	stalled := map[string]bool{}
+	var mu sync.Mutex
+	w.SetFault(func(name string, n int, rw http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		first := !stalled[name]
+		stalled[name] = true
+		mu.Unlock()
+		if !first || name == "commit" { // which would be looked for, see TestFaults
+			return false
+		}
+		if name == "put" {
+			io.CopyN(io.Discard, r.Body, 1)
+		} else {
+			io.Copy(io.Discard, r.Body)
+		}
+		select {
+		case <-r.Context().Done():
+		case <-time.After(3 * time.Second): // the context does not end while some of a body has not been read
+		}
+		panic(http.ErrAbortHandler)
+	})
+	if _, err := w.push(dir); err != nil {
+		t.Fatal(err)
+	}
+	if len(stalled) < 8 {
+		t.Errorf("%v stood still", stalled)
+	}
+	w.has("main", files)
 }
 
 // TestReadOnly pushes a folder in which no state can be kept.

@@ -32,15 +32,12 @@ type Uploads struct {
 
 	PartBytes int // of the parts of larger objects; default 1000
 	PageFiles int // of a page of a tree; default 1000
-	// Fault, if not nil, is called for each request with its name and the number of requests of that name so far. If it
-	// returns true it has answered.
-	Fault func(name string, n int, w http.ResponseWriter, r *http.Request) bool
-	// Lose, if not nil, is called likewise. If it returns true the request is done and the answer does not come.
-	Lose func(name string, n int) bool
 
-	t     testing.TB
-	mu    sync.Mutex
-	repos map[string]*repo
+	t      testing.TB
+	mu     sync.Mutex
+	faults Fault
+	loses  func(name string, n int) bool
+	repos  map[string]*repo
 	// objects are those that are whole, by sum.
 	objects map[string][]byte
 	uploads map[string]*parts
@@ -48,6 +45,25 @@ type Uploads struct {
 	stored  map[string]int // parts and objects that came whole: "SUM/PART"
 	sent    int64
 	ids     int
+}
+
+// Fault is called for each request with its name (see Count) and the number of requests of that name so far. If it
+// returns true it has answered.
+type Fault func(name string, n int, w http.ResponseWriter, r *http.Request) bool
+
+// SetFault sets the function that gets requests first, nil for none. It may be called at any time.
+func (u *Uploads) SetFault(f Fault) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.faults = f
+}
+
+// SetLose sets a function that is called likewise, nil for none: if it returns true the request is done and the answer
+// does not come.
+func (u *Uploads) SetLose(f func(name string, n int) bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.loses = f
 }
 
 // parts is an upload in parts.
@@ -190,13 +206,14 @@ func fail(w http.ResponseWriter, status int, code, text string) {
 	json.NewEncoder(w).Encode(map[string]string{"error": text})
 }
 
-// fault counts a request, and reports whether Fault has answered it, and whether the answer is to be lost.
+// fault counts a request, and reports whether the fault has answered it, and whether the answer is to be lost.
 func (u *Uploads) fault(name string, w http.ResponseWriter, r *http.Request) (answered, lost bool) {
 	u.mu.Lock()
 	u.counts[name]++
 	n := u.counts[name]
+	fault, lose := u.faults, u.loses
 	u.mu.Unlock()
-	return u.Fault != nil && u.Fault(name, n, w, r), u.Lose != nil && u.Lose(name, n)
+	return fault != nil && fault(name, n, w, r), lose != nil && lose(name, n)
 }
 
 func (u *Uploads) hub(w http.ResponseWriter, r *http.Request) {

@@ -31,7 +31,8 @@ import (
 type Options struct {
 	Endpoint string // address of the hub without a slash at its end: https://HOST
 	Token    string // "" for none, which suffices to look at what is public
-	// Stall is how long to wait for a connection on which nothing moves; default a minute.
+	// Stall is how long to wait for a connection on which nothing moves, and for most answers; default a minute. It is
+	// waited several times as long for the end of a part, and for answers that take a server more time.
 	Stall time.Duration
 	// Pause is the time before the first retry, doubled for each further one; default a second.
 	Pause time.Duration
@@ -53,10 +54,10 @@ const (
 	// maxTries is how often a request is made that fails: with pauses of a second, doubled up to two minutes, for
 	// about six minutes.
 	maxTries = 10
-	// slowest is how long the store may take to make an object of its parts.
-	slowest = 10 * time.Minute
-	// commitTime is how long the hub may take for a commit. Its gateway gives up after one minute.
-	commitTime = 3 * time.Minute
+	// How many times Options.Stall the answer to a request may take: after a part, of which the system still holds some
+	// when all of it has been written; to a commit or a question about objects, though the hub's gateway gives up after a
+	// minute; and until the store has made an object of its parts.
+	partWait, hubWait, completeWait = 2, 3, 10
 )
 
 // Client speaks to a hub and its store. Its methods may be called by many goroutines at once.
@@ -173,7 +174,7 @@ type request struct {
 	size    int64            // of the body
 	body    func() io.Reader // returns the body from its beginning, nil for none
 	limit   int64            // bytes of the answer; default maxAnswer
-	wait    time.Duration    // for the answer; default Options.Stall
+	wait    int              // for the answer, in times of Options.Stall; default 1
 	foreign bool             // the address is the store's or signed: no token
 }
 
@@ -185,8 +186,7 @@ type answer struct {
 
 // once makes a request. An error may be an *Error.
 func (c *Client) once(ctx context.Context, r request) (a answer, err error) {
-	wait := max(c.opt.Stall, r.wait)
-	ctx, alive, stop := fetch.Watch(ctx, wait)
+	ctx, alive, stop := fetch.Watch(ctx, c.opt.Stall*time.Duration(max(1, r.wait)))
 	defer stop()
 	var body io.Reader
 	if r.body != nil {

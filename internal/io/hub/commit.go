@@ -43,7 +43,7 @@ type Added struct {
 
 // Made is a commit that the hub has made, by its own account.
 type Made struct {
-	Commit, URL string // hash, and address without a query
+	Commit      string // hash
 	PullRequest string // address
 	Branch      string // of the pull request
 }
@@ -67,7 +67,7 @@ func (c *Client) Commit(ctx context.Context, r Repo, branch string, change Chang
 	var a answer
 	err = c.retry(ctx, func() (err error) {
 		a, err = c.once(ctx, request{op: op, method: http.MethodPost, address: address, kind: "application/x-ndjson",
-			size: size, body: func() io.Reader { return &commitBody{change: &change, next: -1} }, wait: commitTime})
+			size: size, body: func() io.Reader { return &commitBody{change: &change, next: -1} }, wait: hubWait})
 		var e *Error
 		if err != nil && !(errors.As(err, &e) && e.Status == http.StatusTooManyRequests) {
 			err = &final{err}
@@ -84,7 +84,6 @@ func (c *Client) Commit(ctx context.Context, r Repo, branch string, change Chang
 func (c *Client) parseMade(op string, data []byte, pullRequest bool) (m Made, err error) {
 	var v struct {
 		Commit string `json:"commitOid"`
-		URL    string `json:"commitUrl"`
 		Pull   string `json:"pullRequestUrl"`
 	}
 	if err := decode(op, data, &v); err != nil {
@@ -93,7 +92,7 @@ func (c *Client) parseMade(op string, data []byte, pullRequest bool) (m Made, er
 	if !commitForm.MatchString(v.Commit) {
 		return m, fault.Errorf(fault.Broken, "%s: the hub's answer has no commit", op)
 	}
-	m = Made{Commit: v.Commit, URL: shown(v.URL)}
+	m = Made{Commit: v.Commit}
 	if !pullRequest {
 		return m, nil
 	}

@@ -51,7 +51,7 @@ func FuzzAnswers(f *testing.F) {
 		addEntries("op", map[string]Entry{}, data)
 		addModes("op", map[string]Mode{}, []Sample{{Path: "a", Size: 1}}, data)
 		if m, err := c.parseMade("op", data, true); err == nil && (!commitForm.MatchString(m.Commit) ||
-			!IsPullRequest(m.Branch) || strings.Contains(m.URL+m.PullRequest, "?")) {
+			!IsPullRequest(m.Branch) || strings.Contains(m.PullRequest, "?")) {
 			t.Errorf("%+v", m)
 		}
 		e := c.explained("op", &http.Response{StatusCode: 400, Header: http.Header{"X-Error-Message": {string(data)},

@@ -105,7 +105,7 @@ func (c *Client) Batch(ctx context.Context, r Repo, branch string, objects []Obj
 	}
 	size, body := encoded(v)
 	a, err := c.do(ctx, request{op: op, method: http.MethodPost, kind: lfsKind, accept: lfsKind, size: size, body: body,
-		limit: maxBatch, address: c.endpoint.String() + "/" + r.String() + ".git/info/lfs/objects/batch"})
+		limit: maxBatch, wait: hubWait, address: c.endpoint.String() + "/" + r.String() + ".git/info/lfs/objects/batch"})
 	if err != nil {
 		var e *Error
 		if errors.As(err, &e) && errors.Is(err, fault.Refused) && strings.Contains(strings.ToLower(e.Message), "xet") {
@@ -214,7 +214,8 @@ var ErrGone = errors.New("the permission to send it has expired")
 func (c *Client) Put(ctx context.Context, what, address string, size int64, body func() io.Reader) (tag string,
 	err error) {
 	expired := 0
-	r := request{op: "send " + what, method: http.MethodPut, address: address, size: size, body: body, foreign: true}
+	r := request{op: "send " + what, method: http.MethodPut, address: address, size: size, body: body, foreign: true,
+		wait: partWait}
 	err = c.retry(ctx, func() error {
 		a, err := c.once(ctx, r)
 		var e *Error
@@ -295,7 +296,7 @@ func (c *Client) complete(ctx context.Context, g *Grant, tags []string) error {
 	}
 	size, body := encoded(map[string]any{"oid": g.SHA256, "parts": parts})
 	_, err := c.do(ctx, request{op: "put the parts of an object together", method: http.MethodPost, address: g.Complete,
-		kind: lfsKind, accept: lfsKind, size: size, body: body, foreign: true, wait: slowest})
+		kind: lfsKind, accept: lfsKind, size: size, body: body, foreign: true, wait: completeWait})
 	var e *Error
 	if errors.As(err, &e) {
 		switch e.Status {
