@@ -578,7 +578,7 @@ func checkSecret(t *testing.T, dir string) {
 	}
 }
 
-// TestForgotten resumes a push whose state is of no use any more.
+// TestForgotten resumes a push whose state is useless by now.
 func TestForgotten(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, dir string, w *world){
 		"store": func(t *testing.T, dir string, w *world) { w.Forget() },
