@@ -19,7 +19,7 @@ import (
 const (
 	// rounds is how often a commit is tried that somebody else's commits, or lost answers, come before.
 	rounds = 6
-	// treeTries is how often the hub's list is asked for until it shows a commit.
+	// treeTries is how often the hub is asked until it shows what it has made: a repository, a commit.
 	treeTries = 4
 	// attributes is the file of a repository that the hub changes by itself.
 	attributes = ".gitattributes"
@@ -62,6 +62,14 @@ func (p *Push) begin(ctx context.Context, create bool) (r *toRepository, err err
 			p.opt.Note("created: " + r.result.Page)
 		}
 		info, err = r.c.Info(ctx, p.repo, p.branch)
+		for try := 1; errors.Is(err, hub.ErrNoRepository) && try < treeTries; try++ { // not everywhere yet
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(r.pause() << try):
+			}
+			info, err = r.c.Info(ctx, p.repo, p.branch)
+		}
 	}
 	if errors.Is(err, hub.ErrNoBranch) && !hub.IsPullRequest(p.branch) {
 		if !create {

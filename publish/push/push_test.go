@@ -361,6 +361,7 @@ func TestFaults(t *testing.T) {
 			again: true},
 		"always expired":  {faults: []faulty{{"put", nil, expired}}, want: "expired", again: true},
 		"never":           {faults: []faulty{{"part", nil, status(500)}}, want: "the server answers 500", again: true},
+		"created late":    {faults: []faulty{{"info", []int{2, 3}, status(404, "X-Error-Code", "RepoNotFound")}}},
 		"lost part":       {lose: "part", again: true},
 		"lost put":        {lose: "put", again: true},
 		"lost completion": {lose: "complete"},
