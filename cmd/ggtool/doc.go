@@ -265,6 +265,9 @@
 //	--keep                     keep files of earlier runs that are no longer in the plan, but not in the card and the sums
 //	--threads N                use N workers (0: one per CPU)
 //	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
+//	--push TO                  push the folder when it is whole, as push does, with its flags
+//	--private, --pull-request, --message
+//	                           as for push
 //
 // Instead of a plan:
 //
@@ -288,6 +291,22 @@
 //	                           as for card
 //	--pages                    write a page about each model, as inspect --html does
 //	--no-card                  write no card
+//
+// # Push
+//
+// Publishes a folder: on the Hugging Face hub (hf://ORG/NAME[@BRANCH]), in one commit, or as objects of S3
+// (s3://BUCKET/PREFIX). Hidden files, temporary files and journals are left out; links and files that are not what
+// SHA256SUMS and manifest.json have are refused. What the server has is not sent again, also after an interruption.
+//
+//	--dry-run                  print what would be sent; change nothing on the server
+//	--private                  create the repository as a private one; refuse one that is public
+//	--pull-request             open a pull request instead of changing the branch
+//	--message TEXT             the commit's message
+//	--parallel N               send N parts at once (4)
+//	--force                    replace objects of S3 that have another content
+//	--json                     print one JSON object (docs/json.md)
+//	--threads N                read N files at once for their sums (0: one per CPU)
+//	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
 //
 // # Submit
 //
@@ -354,6 +373,7 @@
 //	ggtool name Mixtral-8x7B-v0.1-KQ2.gguf
 //	ggtool card --base-model acme/Gollama release
 //	ggtool release docs/examples/gollama.yaml
+//	ggtool push --private out hf://org/Model-GGUF
 //	ggtool diff a.gguf b.gguf
 //	ggtool export --type bf16 --hf model-Q4_K_M.gguf checkpoint
 package main

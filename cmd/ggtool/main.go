@@ -22,7 +22,7 @@ func command() *cli.Command {
 			tool.Verbs("Change", metaCommand(), imatrixCommand(), splitCommand(), mergeCommand(), endianCommand(),
 				padVocabCommand()),
 			tool.Verbs("Run", cleanCommand()),
-			tool.Verbs("Publish", cardCommand(), releaseCommand(), exportCommand(), reproduceCommand()),
+			tool.Verbs("Publish", cardCommand(), releaseCommand(), pushCommand(), exportCommand(), reproduceCommand()),
 			tool.Verbs("Clusters", submitCommand()),
 		),
 		Action: tool.NeedsVerb,

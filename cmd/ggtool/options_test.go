@@ -134,6 +134,7 @@ func TestEveryFlag(t *testing.T) {
 	})
 	t.Run("release", func(t *testing.T) {
 		checked["release"] = true
+		t.Setenv("HF_TOKEN", "hf_test")
 		flagtest.Check(t, releaseCommand, parseRelease, []string{"--source", "s", "--output", "d", "--type", "Q8_0"},
 			map[string]flagtest.Row{
 				"source": {Field: "Plan.Source", Want: "s2", Args: []string{"--source", "s2"}},
@@ -175,7 +176,27 @@ func TestEveryFlag(t *testing.T) {
 				"keep":         {Field: "Make.Keep", Want: "true", Args: []string{"--keep"}},
 				"threads":      {Field: "Make.Workers", Want: "7", Args: []string{"--threads", "7"}},
 				"progress":     {Field: "Make.Write", Want: "nil", Args: []string{"--progress", "none"}},
+				"push":         {Field: "To", Want: "s3://bucket/p", Args: []string{"--push", "s3://bucket/p"}},
+				"private": {Field: "Push.Private", Want: "true",
+					Args: []string{"--private", "--push", "hf://a/b"}},
+				"pull-request": {Field: "Push.PullRequest", Want: "true",
+					Args: []string{"--pull-request", "--push", "hf://a/b"}},
+				"message": {Field: "Push.Message", Want: "m", Args: []string{"--message", "m", "--push", "hf://a/b"}},
 			})
+	})
+	t.Run("push", func(t *testing.T) {
+		checked["push"] = true
+		flagtest.Check(t, pushCommand, parsePush, []string{"DIR", "hf://a/b"}, map[string]flagtest.Row{
+			"dry-run":      {Field: "DryRun", Want: "true", Args: []string{"--dry-run"}},
+			"private":      {Field: "Push.Private", Want: "true", Args: []string{"--private"}},
+			"pull-request": {Field: "Push.PullRequest", Want: "true", Args: []string{"--pull-request"}},
+			"message":      {Field: "Push.Message", Want: "m", Args: []string{"--message", "m"}},
+			"parallel":     {Field: "Push.Parallel", Want: "7", Args: []string{"--parallel", "7"}},
+			"force":        {Field: "Push.Force", Want: "true", Args: []string{"--force"}},
+			"json":         {Field: "JSON", Want: "true", Args: []string{"--json"}},
+			"threads":      {Field: "Push.Workers", Want: "7", Args: []string{"--threads", "7"}},
+			"progress":     {Field: "Push.Progress", Want: "nil", Args: []string{"--progress", "none"}},
+		})
 	})
 	t.Run("card", func(t *testing.T) {
 		checked["card"] = true

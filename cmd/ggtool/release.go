@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"ggforge/cmd/internal/runs"
 	"ggforge/fault"
 	"ggforge/publish/naming"
+	"ggforge/publish/push"
 	"ggforge/publish/release"
 )
 
@@ -29,12 +31,13 @@ func releaseCommand() *cli.Command {
 			"Files that an earlier run has made from the same inputs with the same options are\n" +
 			"not made again: a second run does nothing, and the run after a killed one resumes.\n" +
 			"The state is in DIR/.ggtool-release, which is not to be published.\n\n" +
+			"--push publishes the folder afterwards, as ggtool push does.\n\n" +
 			"TYPE may be followed by keys of an output of a plan: Q4_K_M,size=4G or\n" +
 			"Q4_K_M,like=Q4_0,name=Q4_0_best.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Main: strings.Fields(
-				"source output type name-template layout max-size calibrate imatrix effort mmproj evaluate " +
-					"base-model quantized-by pages dry-run force json"),
+				"source output type layout max-size calibrate imatrix effort mmproj evaluate " +
+					"base-model quantized-by pages push dry-run force json"),
 			Elsewhere: []string{"publish"},
 			Examples: []string{
 				"ggtool release --dry-run docs/examples/gollama.yaml",
@@ -51,9 +54,21 @@ func releaseCommand() *cli.Command {
 				Usage: "keep files of earlier runs that the plan no longer has; they are not in the card, the sums " +
 					"and the manifest"},
 			tool.ForceFlag(), tool.JSONFlag(), tool.ThreadsFlag(), tool.ProgressFlag(),
+		), tool.Group("Publishing",
+			tool.Flag{Name: "push", Value: tool.Text, Effect: tool.NamesOutput,
+				Usage: "push the folder to `TO` when it is whole: hf://ORG/NAME[@BRANCH] or s3://BUCKET/PREFIX"},
+			withPush(tool.Shared("private", "create the repository as a private one; refuse one that is public")),
+			withPush(tool.Shared("pull-request", "open a pull request instead of changing the branch")),
+			withPush(tool.Shared("message", "the commit's message is `TEXT`")),
 		))...),
 		Action: makeRelease,
 	}
+}
+
+// withPush returns a flag that goes with --push.
+func withPush(f tool.Flag) tool.Flag {
+	f.With = []string{"push"}
+	return f
 }
 
 // planFlags returns the flags that replace a plan.
@@ -102,6 +117,8 @@ type releaseRequest struct {
 	DryRun, JSON bool
 	Schema       bool
 	Make         release.Options
+	To           string // where to push the folder; "" for nowhere
+	Push         push.Options
 }
 
 func parseRelease(cmd *cli.Command) (r releaseRequest, err error) {
@@ -122,6 +139,15 @@ func parseRelease(cmd *cli.Command) (r releaseRequest, err error) {
 	args, err := tool.Args(cmd, 0, 1)
 	if err != nil || r.Schema {
 		return r, err
+	}
+	if r.To = cmd.String("push"); r.To != "" {
+		if r.Push, err = pushOptions(cmd); err != nil {
+			return r, err
+		}
+		r.Push.Force = r.Make.Force
+		if err := push.Check(r.To, r.Push); err != nil && (!r.DryRun || errors.Is(err, fault.Usage)) {
+			return r, err
+		}
 	}
 	if len(args) == 0 {
 		r.Plan, err = planOf(cmd)
@@ -253,6 +279,8 @@ type releaseResult struct {
 	// Removed and Left are files of earlier runs that the plan no longer has.
 	Removed []string `json:"removed,omitempty"`
 	Left    []string `json:"left,omitempty"`
+	// Pushed is what --push has done.
+	Pushed *push.Result `json:"pushed,omitempty"`
 }
 
 func makeRelease(ctx context.Context, cmd *cli.Command) error {
@@ -309,6 +337,9 @@ func makeRelease(ctx context.Context, cmd *cli.Command) error {
 		_, err := fmt.Fprintf(w,
 			"%s%s to be written into %s, and as much room on the disk; that takes about %.3g s with %d workers\n",
 			about, tool.Bytes(result.Bytes), r.Plan.Output, seconds, r.Make.Workers)
+		if err == nil && r.To != "" {
+			_, err = fmt.Fprintf(w, "then to be pushed to %s\n", r.To)
+		}
 		return err
 	}
 	result.Exact = true
@@ -321,6 +352,15 @@ func makeRelease(ctx context.Context, cmd *cli.Command) error {
 	for _, it := range made.Items {
 		result.Bytes += it.Bytes
 	}
+	if r.To != "" {
+		p, err := push.Prepare(r.Plan.Output, r.To, r.Push)
+		if err != nil {
+			return err
+		}
+		if result.Pushed, err = p.Run(ctx); err != nil {
+			return keptPush(err)
+		}
+	}
 	if r.JSON {
 		return tool.WriteJSON(w, result)
 	}
@@ -332,5 +372,8 @@ func makeRelease(ctx context.Context, cmd *cli.Command) error {
 	}
 	_, err = fmt.Fprintf(w, "%s: %d files, %s; %s\n", r.Plan.Output, len(result.Files), tool.Bytes(bytes),
 		cost.Stop(bytes))
-	return err
+	if err != nil || result.Pushed == nil {
+		return err
+	}
+	return printPush(w, result.Pushed, false)
 }

@@ -1,11 +1,7 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -207,7 +203,8 @@ func readManifest(path string) (*wanted, error) {
 		return nil, err
 	}
 	if len(files) > maxFiles {
-		return nil, tooManyFiles(path)
+		return nil, fault.Errorf(fault.Usage, "%s: names more than %d files: compare them with several lists", path,
+			maxFiles)
 	}
 	for _, f := range files {
 		full := filepath.Join(want.dir, filepath.FromSlash(f.Name))
@@ -223,53 +220,8 @@ func readSHA256(path string) (*wanted, error) {
 	if err != nil {
 		return nil, err
 	}
-	sums, names, err := parseSHA256(path, data)
+	sums, names, err := digest.ParseSums(path, data, maxFiles)
 	return &wanted{list: "list of sums", dir: filepath.Dir(path), names: names, sums: sums}, err
-}
-
-// tooManyFiles is the error about a list of more than maxFiles.
-func tooManyFiles(path string) error {
-	return fault.Errorf(fault.Usage, "%s: names more than %d files: compare them with several lists", path, maxFiles)
-}
-
-// parseSHA256 reads a list as sha256sum writes it. Names are relative to the folder of the list; a name that occurs
-// several times, with the same sum, counts once.
-func parseSHA256(path string, data []byte) (sums map[string]string, names []string, err error) {
-	sums = map[string]string{}
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, maxSide)
-	for no := 1; lines.Scan(); no++ {
-		line := strings.TrimRight(lines.Text(), "\r")
-		if line == "" {
-			continue
-		}
-		sum, name, ok := strings.Cut(line, " ")
-		if raw, err := hex.DecodeString(sum); !ok || err != nil || len(raw) != sha256.Size || len(name) < 2 ||
-			name[0] != ' ' && name[0] != '*' {
-			return nil, nil, fault.Errorf(fault.Broken,
-				"%s, line %d: want a SHA-256 sum, two spaces and the name of a file", path, no)
-		}
-		full := filepath.Join(filepath.Dir(path), name[1:])
-		sum = strings.ToLower(sum)
-		switch other, there := sums[full]; {
-		case there && other != sum:
-			return nil, nil, fault.Errorf(fault.Broken, "%s, line %d: %q has another sum than in an earlier line", path,
-				no, name[1:])
-		case there: // counts once
-			continue
-		case len(names) == maxFiles:
-			return nil, nil, tooManyFiles(path)
-		}
-		sums[full] = sum
-		names = append(names, full)
-	}
-	if err := lines.Err(); err != nil {
-		return nil, nil, err
-	}
-	if len(names) == 0 {
-		return nil, nil, fault.Errorf(fault.Broken, "%s: has no SHA-256 sum", path)
-	}
-	return sums, names, nil
 }
 
 // compare returns the defect of a file, "" for none, and whether it exists. A file of the wrong size is not hashed.

@@ -16,7 +16,7 @@ import (
 
 // noLimits are constants with the name of a limit that bound no input, but what is computed, printed or requested
 // from a server.
-var noLimits = strings.Fields(`fault.MaxListed eval.maxDistance eval.MaxInt16 arch.maxNearest convert/general.maxNamed publish/card.maxList publish/card.maxText cmd/ggtool.maxRows internal/io/bucket.maxIncomplete internal/io/bucket.maxParts internal/io/bucket.maxObject cmd/internal/cli.maxPiece
+var noLimits = strings.Fields(`fault.MaxListed eval.maxDistance eval.MaxInt16 arch.maxNearest convert/general.maxNamed publish/card.maxList publish/card.maxText cmd/ggtool.maxRows internal/io/bucket.maxIncomplete internal/io/bucket.maxParts internal/io/bucket.maxObject internal/io/hub.maxWait internal/io/hub.maxTries internal/io/hub.maxModes internal/io/hub.MaxObjects internal/io/hub.MaxFiles internal/io/hub.MaxContent cmd/internal/cli.maxPiece
 	cmd/internal/cli.maxLine internal/io/fetch.maxMemory internal/io/fetch.maxFailures internal/io/fetch.maxPause internal/io/fetch.maxLog internal/kernel/lane.MaxWidth internal/io/mmap.maxOpen internal/text/nearest.maxCompared internal/text/nearest.maxMeant
 	internal/text/pyjson.maxQuoted eval/memory.maxGraphLayers eval/memory.maxBatch eval/memory.maxContext eval/memory.maxSequences imatrix.maxLoaded publish/naming.maxBase publish/naming.maxSize publish/naming.maxFineTune publish/naming.maxVersion publish/naming.maxEncoding quantize/allocate.maxStates quants/internal/codebook.MaxGroups
 	quants/internal/lanes.maxLanes quants/internal/lanes.maxCandidates quants/internal/lanes.maxChunks quants/internal/lanes.maxRuns quants/internal/lanes.maxSub quants/internal/search.MaxLen publish/submit.maxName writer.maxOpen`)

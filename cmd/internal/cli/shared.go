@@ -18,6 +18,10 @@ var sharedFlags = []Flag{
 	{Name: "manifest", Value: File, Effect: NamesOutput, Refused: InParts | OfObjects | OfNothing},
 	{Name: "name-template", Value: Text, Effect: NamesOutput},
 	{Name: "format", Value: Text, Default: "gguf", Effect: SetsBytes},
+	// Flags about publishing.
+	{Name: "private", Effect: RunsOnly},
+	{Name: "pull-request", Effect: RunsOnly},
+	{Name: "message", Value: Text, Effect: RunsOnly},
 	// Flags about texts.
 	{Name: "file", Aliases: []string{"f"}, Value: File, Effect: ReadsFile},
 	{Name: "ctx-size", Aliases: []string{"c", "chunk-size", "context", "context-length"}, Value: Count,

@@ -180,19 +180,3 @@ func Denied(err error) error {
 func (c *Client) retry(ctx context.Context, once func() (int, error)) error {
 	return Denied(fetch.Retry(ctx, c.opt.Pause, once))
 }
-
-// watch returns a context that ends when alive has not been called for the time limit.
-func watch(ctx context.Context, limit time.Duration) (_ context.Context, alive, stop func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(limit, func() { cancel(fmt.Errorf("nothing came for %v", limit)) })
-	return ctx, func() { timer.Reset(limit) }, func() { timer.Stop(); cancel(nil) }
-}
-
-// quiet returns the cause with which watch has ended ctx if that gave err, else err.
-func quiet(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); err != nil && cause != nil && errors.Is(err, context.Canceled) &&
-		!errors.Is(cause, context.Canceled) {
-		return cause
-	}
-	return err
-}

@@ -13,6 +13,7 @@ import (
 	"github.com/minio/minio-go/v7"
 
 	"ggforge/fault"
+	"ggforge/internal/io/fetch"
 )
 
 // RoundTrip answers a GET request for an object's address (Name.URL), whole or a range of it, so that
@@ -23,12 +24,12 @@ func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 	if ranges := req.Header.Get("Range"); ranges != "" {
 		opt.Set("Range", ranges)
 	}
-	ctx, alive, stop := watch(context.WithValue(req.Context(), objectKey{}, true), c.opt.Stall)
+	ctx, alive, stop := fetch.Watch(context.WithValue(req.Context(), objectKey{}, true), c.opt.Stall)
 	body, info, header, err := c.core.GetObject(ctx, n.Bucket, n.Key, opt)
 	resp := &http.Response{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req, Header: header,
 		ContentLength: info.Size}
 	if err != nil {
-		err = explained(quiet(ctx, err), n.String())
+		err = explained(fetch.Quiet(ctx, err), n.String())
 		stop()
 		var a *answer
 		if !errors.As(err, &a) || a.status == 0 {
@@ -56,7 +57,7 @@ type answerBody struct {
 func (b *answerBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.alive()
-	return n, quiet(b.ctx, err)
+	return n, fetch.Quiet(b.ctx, err)
 }
 
 func (b *answerBody) Close() error {
@@ -84,14 +85,14 @@ func (c *Client) List(ctx context.Context, folder Name, most int) (list []Object
 	folder = folder.Folder()
 	err = c.list(ctx, folder.String(), func(ctx context.Context) error {
 		list = nil
-		ctx, alive, stop := watch(ctx, c.opt.Stall)
+		ctx, alive, stop := fetch.Watch(ctx, c.opt.Stall)
 		defer stop()
 		seen, listed := map[string]bool{}, 0
 		for o := range c.core.ListObjectsIter(ctx, folder.Bucket,
 			minio.ListObjectsOptions{Prefix: folder.Key, Recursive: true}) {
 			alive()
 			if o.Err != nil {
-				return explained(quiet(ctx, o.Err), folder.String())
+				return explained(fetch.Quiet(ctx, o.Err), folder.String())
 			}
 			name, ok := strings.CutPrefix(o.Key, folder.Key)
 			switch {
@@ -154,11 +155,11 @@ func (c *Client) look(ctx context.Context, n Name) (*object, error) {
 // stat asks for an object. One that is not there gives an error that is fs.ErrNotExist.
 func (c *Client) stat(ctx context.Context, n Name) (o object, err error) {
 	err = c.retry(ctx, func() (int, error) {
-		ctx, _, stop := watch(ctx, c.opt.Stall)
+		ctx, _, stop := fetch.Watch(ctx, c.opt.Stall)
 		defer stop()
 		info, err := c.core.StatObject(ctx, n.Bucket, n.Key, minio.StatObjectOptions{Checksum: true})
 		o = object{info.Size, info.ETag, info.ChecksumCRC32C}
-		return 0, explained(quiet(ctx, err), n.String())
+		return 0, explained(fetch.Quiet(ctx, err), n.String())
 	})
 	return o, err
 }

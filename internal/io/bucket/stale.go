@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ggforge/fault"
+	"ggforge/internal/io/fetch"
 )
 
 // Incomplete is an incomplete multipart upload.
@@ -23,9 +24,9 @@ func (c *Client) Incomplete(ctx context.Context, folder Name) (list []Incomplete
 	err = c.list(ctx, folder.String(), func(ctx context.Context) error {
 		list = nil
 		for key, id := "", ""; ; {
-			ctx, _, stop := watch(ctx, c.opt.Stall)
+			ctx, _, stop := fetch.Watch(ctx, c.opt.Stall)
 			page, err := c.core.ListMultipartUploads(ctx, folder.Bucket, folder.Key, key, id, "", 1000)
-			err = explained(quiet(ctx, err), folder.String())
+			err = explained(fetch.Quiet(ctx, err), folder.String())
 			stop()
 			if err != nil {
 				return err
@@ -48,9 +49,9 @@ func (c *Client) Incomplete(ctx context.Context, folder Name) (list []Incomplete
 // Abort aborts an upload: the server deletes its parts.
 func (c *Client) Abort(ctx context.Context, u Incomplete) error {
 	return c.retry(ctx, func() (int, error) {
-		ctx, _, stop := watch(ctx, c.opt.Stall)
+		ctx, _, stop := fetch.Watch(ctx, c.opt.Stall)
 		defer stop()
-		return 0, explained(quiet(ctx, c.core.AbortMultipartUpload(ctx, u.Name.Bucket, u.Name.Key, u.ID)),
+		return 0, explained(fetch.Quiet(ctx, c.core.AbortMultipartUpload(ctx, u.Name.Bucket, u.Name.Key, u.ID)),
 			u.Name.String())
 	})
 }

@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -25,6 +26,9 @@ var stateKind = statefile.Kind{Name: "upload", Version: 1, Max: maxState}
 // object identifies the object that an upload creates, on which server.
 func (one *upload) object(endpoint string) string { return endpoint + " " + one.To.String() }
 
+// state is the path of the file with the state.
+func (one *upload) state() string { return cmp.Or(one.State, one.Path+StateSuffix) }
+
 // parseState reads the body of a state.
 func parseState(data []byte) (s state, ok bool) {
 	ok = json.Unmarshal(data, &s) == nil && s.Upload != "" && len(s.Upload) <= 4096 && s.Part > 0 && s.Size > 0
@@ -34,7 +38,7 @@ func parseState(data []byte) (s state, ok bool) {
 // readState returns the state of an upload that can go on, if there is one: of the same file by its size (the
 // parts are compared), to the same place, in the same parts.
 func readState(one *upload, endpoint string) (state, bool) {
-	data, err := stateKind.ReadOf(one.Path+StateSuffix, one.object(endpoint))
+	data, err := stateKind.ReadOf(one.state(), one.object(endpoint))
 	if err != nil {
 		return state{}, false
 	}
@@ -48,12 +52,12 @@ func writeState(one *upload, endpoint string) error {
 	if err != nil {
 		return err
 	}
-	return stateKind.Write(one.Path+StateSuffix, one.object(endpoint), data)
+	return stateKind.Write(one.state(), one.object(endpoint), data)
 }
 
 // removeState removes the state of a complete upload.
 func removeState(one *upload) error {
-	err := os.Remove(one.Path + StateSuffix)
+	err := os.Remove(one.state())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

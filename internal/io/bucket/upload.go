@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"ggforge/fault"
+	"ggforge/internal/io/fetch"
 	"ggforge/internal/io/stamp"
 )
 
@@ -31,6 +32,8 @@ import (
 type File struct {
 	Path string
 	To   Name
+	// State is the path of the file with the state of its upload; default Path with StateSuffix.
+	State string
 }
 
 // UploadOptions configures how to upload. The zero value is ready to use.
@@ -38,6 +41,10 @@ type UploadOptions struct {
 	// Force replaces objects that exist when Upload begins. An object that another upload
 	// replaces or makes meanwhile is an error of kind fault.Refused.
 	Force bool
+	// Same leaves an object that has the content of its file as it is, also with Force.
+	Same bool
+	// Found, if not nil, is called for a file whose object exists with the same content when Upload begins.
+	Found func(File)
 	// Fresh: no earlier Upload can have made the objects, so even an object of the same content has another origin.
 	Fresh bool
 	// Workers is the number of parts that are sent at once; default 4. A part takes a connection's buffer of memory.
@@ -229,11 +236,15 @@ func (u *uploader) vacant(ctx context.Context, one *upload) (err error) {
 		one.blind = true
 		return nil
 	}
-	if err != nil || one.seen == nil || u.opt.Force {
+	if err != nil || one.seen == nil || u.opt.Force && !u.opt.Same {
 		return err
 	}
 	same, err := u.isSame(ctx, one, *one.seen)
-	if one.same = same && !u.opt.Fresh; err == nil && !one.same {
+	one.same = same && !u.opt.Fresh
+	if err == nil && one.same && u.opt.Found != nil {
+		u.opt.Found(one.File)
+	}
+	if err == nil && !one.same && !u.opt.Force {
 		u.lost = true
 		err = exists(one.To, one.seen, same)
 	}
@@ -325,17 +336,17 @@ func (u *uploader) begin(ctx context.Context, one *upload) error {
 	}
 	sums := map[string]string{"X-Amz-Checksum-Algorithm": "CRC32C", "X-Amz-Checksum-Type": "FULL_OBJECT"}
 	err := u.retry(ctx, func() (int, error) {
-		ctx, _, stop := watch(ctx, u.Client.opt.Stall)
+		ctx, _, stop := fetch.Watch(ctx, u.Client.opt.Stall)
 		defer stop()
 		var err error
 		one.id, err = u.core.NewMultipartUpload(ctx, one.To.Bucket, one.To.Key,
 			minio.PutObjectOptions{UserMetadata: sums})
-		err = explained(quiet(ctx, err), one.To.String())
+		err = explained(fetch.Quiet(ctx, err), one.To.String())
 		if sums != nil && (status(err) == http.StatusBadRequest || status(err) == http.StatusNotImplemented) {
 			sums = nil // an older server
 			u.md5.Store(true)
 			one.id, err = u.core.NewMultipartUpload(ctx, one.To.Bucket, one.To.Key, minio.PutObjectOptions{})
-			err = explained(quiet(ctx, err), one.To.String())
+			err = explained(fetch.Quiet(ctx, err), one.To.String())
 		}
 		return 0, err
 	})
@@ -365,9 +376,9 @@ func (u *uploader) listParts(ctx context.Context, one *upload) error {
 	return u.list(ctx, one.To.String(), func(ctx context.Context) error {
 		one.there = map[int]minio.ObjectPart{}
 		for marker := 0; ; {
-			ctx, _, stop := watch(ctx, u.Client.opt.Stall)
+			ctx, _, stop := fetch.Watch(ctx, u.Client.opt.Stall)
 			list, err := u.core.ListObjectParts(ctx, one.To.Bucket, one.To.Key, one.id, marker, 1000)
-			err = explained(quiet(ctx, err), one.To.String())
+			err = explained(fetch.Quiet(ctx, err), one.To.String())
 			stop()
 			if err != nil {
 				return err
@@ -480,7 +491,7 @@ func (u *uploader) send(ctx context.Context, one *upload, n int) error {
 			return 0, err
 		}
 		old := u.md5.Load()
-		ctx, alive, stop := watch(ctx, u.Client.opt.Stall)
+		ctx, alive, stop := fetch.Watch(ctx, u.Client.opt.Stall)
 		defer stop()
 		opt := minio.PutObjectPartOptions{Sha256Hex: hex.EncodeToString(p.sha), DisableContentSha256: true}
 		if old {
@@ -490,7 +501,7 @@ func (u *uploader) send(ctx context.Context, one *upload, n int) error {
 		}
 		body := &sentBody{io.NewSectionReader(one.file, off, size), alive}
 		got, err := u.core.PutObjectPart(ctx, one.To.Bucket, one.To.Key, one.id, n+1, body, size, opt)
-		if err = explained(quiet(ctx, err), one.To.String()); err != nil {
+		if err = explained(fetch.Quiet(ctx, err), one.To.String()); err != nil {
 			return 0, fmt.Errorf("part %d: %w", n+1, err)
 		}
 		switch {
@@ -636,10 +647,10 @@ func (u *uploader) complete(ctx context.Context, one *upload) error {
 			opt.UserMetadata = map[string]string{"X-Amz-Checksum-Crc32c": sum.Encoded(),
 				"X-Amz-Checksum-Type": "FULL_OBJECT"}
 		}
-		ctx, _, stop := watch(ctx, slowest)
+		ctx, _, stop := fetch.Watch(ctx, slowest)
 		defer stop()
 		made, err := u.core.CompleteMultipartUpload(ctx, one.To.Bucket, one.To.Key, one.id, parts, opt)
-		err = explained(quiet(ctx, err), one.To.String())
+		err = explained(fetch.Quiet(ctx, err), one.To.String())
 		switch s := status(err); {
 		case err == nil:
 			one.tag = made.ETag

@@ -141,6 +141,9 @@ func (e *statusError) Again() bool {
 	return e.code == http.StatusRequestTimeout || e.code == http.StatusTooManyRequests || e.code >= 500
 }
 
+// After is the time until the next try that the server asks for.
+func (e *statusError) After() time.Duration { return e.after }
+
 // Is makes a missing file an fs.ErrNotExist and one that is not for everybody an
 // fs.ErrPermission.
 func (e *statusError) Is(target error) bool {
@@ -177,6 +180,20 @@ func (c *Client) retry(ctx context.Context, once func() (n int, err error)) erro
 // Retry calls once until it is done or fails for good, after a pause that is doubled each
 // time. once returns the number of bytes transferred: from progress bytes on, earlier failures no longer count.
 func Retry(ctx context.Context, pause time.Duration, once func() (n int, err error)) error {
+	return Retries{Pause: pause, Most: maxFailures}.Do(ctx, once)
+}
+
+// Retries is how often a request is repeated.
+type Retries struct {
+	Pause time.Duration // before the first repetition, doubled for each further one, up to maxPause
+	Most  int           // failures in a row that end it
+	// Waits, if not nil, is called with an error and the pause after it.
+	Waits func(err error, pause time.Duration)
+}
+
+// Do is Retry with these settings. An error with a method After, such as that of a server that limits rates, is
+// followed by a pause of at least that time.
+func (r Retries) Do(ctx context.Context, once func() (n int, err error)) error {
 	failures := 0
 	for {
 		n, err := once()
@@ -191,21 +208,40 @@ func Retry(ctx context.Context, pause time.Duration, once func() (n int, err err
 		if n >= progress {
 			failures = 0
 		}
-		if failures++; failures >= maxFailures {
-			return fmt.Errorf("%w (tried %d times)", err, maxFailures)
+		if failures++; failures >= r.Most {
+			return fmt.Errorf("%w (tried %d times)", err, r.Most)
 		}
-		pause := pause << (failures - 1)
+		pause := min(r.Pause<<(failures-1), maxPause)
 		pause += rand.N(pause/4 + 1) // so that many readers do not come back all at once
-		var status *statusError
-		if errors.As(err, &status) {
-			pause = max(pause, status.after)
+		var says interface{ After() time.Duration }
+		if errors.As(err, &says) {
+			pause = max(pause, says.After())
+		}
+		if r.Waits != nil {
+			r.Waits(err, pause)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(min(pause, maxPause)):
+		case <-time.After(pause):
 		}
 	}
+}
+
+// Watch returns a context that ends when alive has not been called for the time limit.
+func Watch(ctx context.Context, limit time.Duration) (_ context.Context, alive, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(limit, func() { cancel(fmt.Errorf("nothing came for %v", limit)) })
+	return ctx, func() { timer.Reset(limit) }, func() { timer.Stop(); cancel(nil) }
+}
+
+// Quiet returns the cause with which Watch has ended ctx if that gave err, else err.
+func Quiet(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil && errors.Is(err, context.Canceled) &&
+		!errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return err
 }
 
 // request sends a GET request; ranges is the value of the header Range, "" for the
