@@ -40,7 +40,7 @@ func pushCommand() *cli.Command {
 			tool.Shared("private", "create the repository as a private one; refuse one that is public"),
 			tool.Shared("pull-request", "open a pull request instead of changing the branch"),
 			tool.Shared("message", "the commit's message is `TEXT`"),
-			tool.Flag{Name: "parallel", Value: tool.Count, Unit: "parts", Default: uint(4), Effect: tool.RunsOnly,
+			tool.Flag{Name: "uploads", Value: tool.Count, Unit: "parts", Default: uint(4), Effect: tool.RunsOnly,
 				Category: tool.CategoryRun, Usage: "send `N` parts at once"},
 			tool.Shared("force", "replace objects of S3 that have another content").In(tool.CategoryOutput),
 			tool.JSONFlag(), tool.ThreadsFlag(), tool.ProgressFlag(),
@@ -65,11 +65,11 @@ func parsePush(cmd *cli.Command) (r pushRequest, err error) {
 	if r.Push, err = pushOptions(cmd); err != nil {
 		return r, err
 	}
-	if r.Push.Parallel, err = tool.CountValue(cmd, "parallel"); err != nil {
+	if r.Push.Parallel, err = tool.CountValue(cmd, "uploads"); err != nil {
 		return r, err
 	}
 	if r.Push.Parallel == 0 {
-		return r, fault.Errorf(fault.Usage, "--parallel 0: want at least 1")
+		return r, fault.Errorf(fault.Usage, "--uploads 0: want at least 1")
 	}
 	r.Push.Force = cmd.Bool("force")
 	return r, nil

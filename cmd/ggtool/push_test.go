@@ -59,8 +59,8 @@ func TestPushVerb(t *testing.T) {
 	}
 	at(2, "want hf://ORG/NAME", dir, "org/name")
 	at(2, "want a folder", filepath.Join(dir, "a.bin"), "hf://org/name")
-	at(2, "--parallel 0", "--parallel", "0", dir, "hf://org/name")
-	at(2, "64", "--parallel", "65", dir, "hf://org/name")
+	at(2, "--uploads 0", "--uploads", "0", dir, "hf://org/name")
+	at(2, "64", "--uploads", "65", dir, "hf://org/name")
 	put("SHA256SUMS", strings.Repeat("0", 64)+"  a.bin\n")
 	at(3, "a.bin: SHA-256 is ", dir, "hf://org/name")
 	if err := os.Remove(filepath.Join(dir, "SHA256SUMS")); err != nil {

@@ -37,7 +37,6 @@ var (
 	nameForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 	branchForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/-]*$`)
 	commitForm = regexp.MustCompile(`^[0-9a-f]{40}$`)
-	sumForm    = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
 // Parse parses hf://ORG/NAME or hf://ORG/NAME@BRANCH, with names that the hub permits for new repositories. The error
