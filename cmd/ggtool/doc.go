@@ -302,7 +302,7 @@
 //	--private                  create the repository as a private one; refuse one that is public
 //	--pull-request             open a pull request instead of changing the branch
 //	--message TEXT             the commit's message
-//	--parallel N               send N parts at once (4)
+//	--uploads N                send N parts at once (4)
 //	--force                    replace objects of S3 that have another content
 //	--json                     print one JSON object (docs/json.md)
 //	--threads N                read N files at once for their sums (0: one per CPU)

@@ -191,7 +191,7 @@ func TestEveryFlag(t *testing.T) {
 			"private":      {Field: "Push.Private", Want: "true", Args: []string{"--private"}},
 			"pull-request": {Field: "Push.PullRequest", Want: "true", Args: []string{"--pull-request"}},
 			"message":      {Field: "Push.Message", Want: "m", Args: []string{"--message", "m"}},
-			"parallel":     {Field: "Push.Parallel", Want: "7", Args: []string{"--parallel", "7"}},
+			"uploads":      {Field: "Push.Parallel", Want: "7", Args: []string{"--uploads", "7"}},
 			"force":        {Field: "Push.Force", Want: "true", Args: []string{"--force"}},
 			"json":         {Field: "JSON", Want: "true", Args: []string{"--json"}},
 			"threads":      {Field: "Push.Workers", Want: "7", Args: []string{"--threads", "7"}},
