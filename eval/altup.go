@@ -73,8 +73,9 @@ func (s *stream) toLength(y, x []float32) error {
 	return s.eachState(y, x, func(y, x []float32) {
 		for ; len(y) > 0; y, x = y[width:], x[width:] {
 			row := y[:width]
-			own := float32(math.Sqrt(vecmath.SumSquares(row, 0)))
-			vecmath.Scale(row, row, float32(math.Sqrt(vecmath.SumSquares(x[:width], 0)))/own)
+			if own := float32(math.Sqrt(vecmath.SumSquares(row, 0))); own != 0 { // Pair leaves out products
+				vecmath.Scale(row, row, float32(math.Sqrt(vecmath.SumSquares(x[:width], 0)))/own)
+			}
 		}
 	})
 }
@@ -226,7 +227,7 @@ var _ = operation(func(b *builder, _ graph.Laurel) mixer {
 // rows returns the number of rows of a matrix of the layer, 0 if there is none.
 func (b *builder) rows(name string) int {
 	if x := b.t.all[b.name(name+".weight")]; x != nil && len(x.NE) == 2 {
-		return int(min(x.NE[1], 1<<20))
+		return int(min(x.NE[1], maxSize))
 	}
 	return 0
 }

@@ -103,13 +103,13 @@ func NewAs(m *model.Model, g *graph.Model) (r *Model, err error) {
 		ropes: map[ropeKey]int{}, temperatures: map[temperatureKey]int{}}
 	b.p = &params{arch: m.Architecture()}
 	b.m = &Model{source: m, graph: g, p: b.p, costs: b.t.costs}
-	if b.has("decision.block_count") { // layers that the graph does not declare
-		if err := b.checkKeys(file); err != nil {
-			return nil, err
-		}
+	isByName := func(key string) bool { return slices.Contains(graph.ByName, key) }
+	// Before tensors: a key for parts that the graph does not declare explains those that do not fit.
+	if err := b.checkKeys(file, func(key string) bool { return !isByName(key) }); err != nil {
+		return nil, err
 	}
 	b.build()
-	if err := b.checkKeys(file); err != nil {
+	if err := b.checkKeys(file, isByName); err != nil { // build has found which of these are harmless
 		return nil, err
 	}
 	return b.m, b.t.checkUnused(g)
@@ -126,15 +126,14 @@ func (b *builder) build() {
 	if g.Norm.Groups != "" {
 		p.normGroups = b.count(g.Norm.Groups)
 	}
-	p.rms, p.eps = !g.Norm.Centered, math.NaN()
-	if g.Norm.OrRMS != "" {
-		if eps, ok := b.Value(g.Norm.OrRMS); ok {
-			p.rms, p.eps = true, eps.Float()
+	p.rms = !g.Norm.Centered
+	eps := g.Norm.Eps
+	if or := g.Norm.OrRMS; or != "" {
+		if _, ok := b.Value(or); ok {
+			p.rms, eps = true, or
 		}
 	}
-	if math.IsNaN(p.eps) {
-		p.eps = b.float(g.Norm.Eps)
-	}
+	p.eps = b.float(eps)
 	p.bidirectional = !b.flag("attention.causal", true)
 	p.pooling, p.classifierPooling = b.pooling("pooling_type", PoolNone),
 		b.pooling("classifier.pooling_type", poolUnset)

@@ -223,7 +223,7 @@ func TestRefused(t *testing.T) {
 		{"llama", set("new.feature", gguf.Bool(true)), fault.Unsupported, "new.feature = true"},
 		{"llama", extra("blk.0.new.weight", 48), fault.Unsupported, "blk.0.new.weight"},
 		{"qwen3", extra("blk.0.attn_q_norm.weight", 15), fault.Broken, `"blk.0.attn_q_norm.weight" is [15]`},
-		{"command-r", shape{experts: 4}, fault.Broken, "blk.0.ffn_gate.weight"},
+		{"command-r", shape{experts: 4}, fault.Unsupported, "command-r.expert_feed_forward_length"},
 		{"olmo2", shape{}, fault.Broken, "blk.0.attn_q_norm.weight"},
 		{"llama", drop("blk.1.attn_k.weight"), fault.Broken, `no tensor "blk.1.attn_k.weight"`},
 		{"llama", drop("output_norm.weight"), fault.Broken, `no tensor "output_norm.weight"`},

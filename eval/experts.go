@@ -299,13 +299,7 @@ func (s *stream) addExperts(r *residual, runs []*Run, wanted bool) error {
 	for i := range r.branches {
 		b := &r.branches[i]
 		compute := func() (err error) {
-			if h := s.h; r.input {
-				if len(s.wholeInput) != len(h) {
-					s.wholeInput = s.wanted(s.wholeInput, runs)
-				}
-				s.h = s.wholeInput
-				defer func() { s.h = h }()
-			}
+			defer s.read(r, runs)()
 			outputs[i], err = s.outputs(b.pre, b.part, runs, wanted)
 			return err
 		}

@@ -29,3 +29,10 @@ func (l *Layer) add(of mixer) {
 		l.State = true
 	}
 }
+
+// SetTokensPerBlock sets tokensPerBlock until the returned function is called.
+func SetTokensPerBlock(n int) (restore func()) {
+	old := tokensPerBlock
+	tokensPerBlock = n
+	return func() { tokensPerBlock = old }
+}

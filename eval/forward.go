@@ -85,9 +85,7 @@ func (m *Model) newStream(ctx context.Context, runs []*Run, ws *workspace) (*str
 // runLayer runs layer i on the streams of runs.
 func (s *stream) runLayer(i int, runs []*Run) error {
 	l, last := &s.m.layers[i], i == len(s.m.layers)-1
-	if s.wholeInput = nil; l.keepsInput {
-		s.wholeInput = slices.Clone(s.h)
-	}
+	s.beginLayer(i)
 	if last && l.mixing < 0 {
 		s.keepWanted(runs)
 	}
@@ -98,6 +96,25 @@ func (s *stream) runLayer(i int, runs []*Run) error {
 		}
 	}
 	return nil
+}
+
+// beginLayer keeps the stream before layer i, if steps of the layer read it.
+func (s *stream) beginLayer(i int) {
+	if s.wholeInput = nil; s.m.layers[i].keepsInput {
+		s.wholeInput = slices.Clone(s.h)
+	}
+}
+
+// read makes the stream what a step with experts reads, until the returned function is called.
+func (s *stream) read(r *residual, runs []*Run) (restore func()) {
+	h := s.h
+	if r.input {
+		if len(s.wholeInput) != len(h) {
+			s.wholeInput = s.wanted(s.wholeInput, runs)
+		}
+		s.h = s.wholeInput
+	}
+	return func() { s.h = h }
 }
 
 // runSegment runs steps of layer i. wanted: the streams have wanted tokens only.

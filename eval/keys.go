@@ -162,8 +162,8 @@ func numberOf(v gguf.Value) (f float64, ok bool) {
 }
 
 // checkKeys returns an error if a key of the architecture, or of unknown kind, is not one that the graph reads or
-// ignores.
-func (b *builder) checkKeys(file *graph.File) error {
+// ignores. It looks at the keys, without the architecture's name, for which of is true.
+func (b *builder) checkKeys(file *graph.File, of func(key string) bool) error {
 	g, known := b.m.graph, map[string]bool{}
 	for _, names := range [][]string{graph.Keys(g), ignoredKeys, commonKeys, slices.Collect(maps.Keys(b.harmless))} {
 		for _, name := range names {
@@ -181,7 +181,7 @@ func (b *builder) checkKeys(file *graph.File) error {
 		if f, isNumber := numberOf(kv.Value); ok && isNeutral && isNumber && f == usual {
 			continue
 		}
-		if !known[kv.Key] && !g.Ignores(name) {
+		if of(name) && !known[kv.Key] && !g.Ignores(name) {
 			left = append(left, fmt.Sprintf("%s = %s", kv.Key, kv.Value.Short()))
 		}
 	}

@@ -29,6 +29,8 @@ type Pairs struct {
 // A block of a layer is computed again for each input after it: an ordinary layer with four of them costs twice as much
 // as in one run, for both models. At the end come the inputs of the output matrix.
 //
+// Not all models can be run like this: an error of kind fault.Unsupported names the part.
+//
 // Memory: twice that of Forward.
 func (m *Model) Pair(ctx context.Context, base *Model, p Pairs) error {
 	r := &p.Run
@@ -39,6 +41,9 @@ func (m *Model) Pair(ctx context.Context, base *Model, p Pairs) error {
 	if m.p.arch != base.p.arch || m.p.width != base.p.width || m.p.vocab != base.p.vocab ||
 		len(m.layers) != len(base.layers) {
 		return fault.Errorf(fault.Refused, "%s and %s have not the same layers", m.source.Path, base.source.Path)
+	}
+	if err := m.pairable(); err != nil {
+		return err
 	}
 	c := &pairRun{p: &p}
 	for i, m := range []*Model{base, m} {
@@ -72,6 +77,30 @@ func (m *Model) Pair(ctx context.Context, base *Model, p Pairs) error {
 	return nil
 }
 
+// pairable returns an error if the model has routed experts other than those of feed-forward networks: Pair cannot report
+// their inputs, nor what comes after them in a layer.
+func (m *Model) pairable() error {
+	refuse := func(what string) error {
+		return fault.Errorf(fault.Unsupported, "%s: models of architecture %q cannot be run next to their base: %s",
+			m.source.Path, m.p.arch, what)
+	}
+	for i := range m.layers {
+		for part := range m.layers[i].parts() {
+			switch x := part.(type) {
+			case *attention:
+				if x.valueExperts != nil {
+					return refuse("experts compute values of attention")
+				}
+			case *experts:
+				if x.perGroup != nil {
+					return refuse("they have experts of groups")
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // pairRun is a run of a model and its base.
 type pairRun struct {
 	p     *Pairs
@@ -97,6 +126,9 @@ type work func(s *stream, from, n int) error
 
 // layer runs both models through a layer.
 func (c *pairRun) layer(i int) error {
+	for _, s := range c.sides {
+		s.beginLayer(i)
+	}
 	for from, end := range c.sides[0].m.layers[i].segments() {
 		var err error
 		if r := withExperts(c.sides[0].m.layers[i].steps[from]); r != nil {
@@ -122,6 +154,9 @@ func (c *pairRun) layer(i int) error {
 
 // part reports the inputs of part k of a step with experts.
 func (c *pairRun) part(i, step, k int) error {
+	for j, s := range c.sides {
+		defer s.read(withExperts(s.m.layers[i].steps[step]), []*Run{c.runs[j]})()
+	}
 	of := func(s *stream) *branch { return &withExperts(s.m.layers[i].steps[step]).inside()[k] }
 	if isExperts(of(c.sides[0]).part) {
 		return c.experts(of)
@@ -140,6 +175,7 @@ func (c *pairRun) blocks(i, from, end int) error {
 		s.firstToken, s.tokens, s.rereads = at, s.r.Tokens[at:at+n], true
 		h, early := buffer.Resize(&c.h, n*width), len(s.routerLogits)
 		copy(h, s.h[at*width:])
+		defer s.keepState(at, n)()
 		_, err := s.runSteps(i, from, end, h, n)
 		s.routerLogits = s.routerLogits[:min(early, len(s.routerLogits))]
 		return err

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"context"
+	"slices"
 
 	"ggforge/internal/kernel/gemm"
 )
@@ -82,6 +83,29 @@ type stream struct {
 	// products counts calls of linear.
 	products int
 	*workspace
+}
+
+// keepState copies what steps change of n tokens, from token at on, beside the stream. The returned function restores it.
+func (s *stream) keepState(at, n int) (restore func()) {
+	width := s.m.p.width
+	type rows struct{ live, copied []float32 }
+	var all []rows
+	keep := func(x []float32, perToken int) {
+		live := x[at*perToken:][:n*perToken]
+		all = append(all, rows{live, slices.Clone(live)})
+	}
+	for _, x := range slices.Concat(s.altUp.others, s.hyper.others) {
+		keep(x, width)
+	}
+	if streams := len(s.hyper.others) + 1; streams > 1 {
+		keep(s.hyper.first, width)
+		keep(s.hyper.gates, streams)
+	}
+	return func() {
+		for _, x := range all {
+			copy(x.live, x.copied)
+		}
+	}
 }
 
 // workspace is memory for intermediate results. Streams that run one after the other may share it.

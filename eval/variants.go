@@ -43,6 +43,9 @@ type changedParts struct {
 // Memory: the base's stream and last states, and streams of 4*width bytes a token as far as
 // Variants.Memory allows.
 func CompareVariants(ctx context.Context, base *Model, v Variants, r Run, f func(i int, c *Comparison) error) error {
+	if base.carriesState() {
+		return compareWhole(ctx, base, v, r, f)
+	}
 	all := make([]variant, v.N)
 	work, done := len(base.layers), 0 // layers of all, and one for the logits
 	for i := range all {
@@ -106,6 +109,59 @@ func CompareVariants(ctx context.Context, base *Model, v Variants, r Run, f func
 		}
 		report(n)
 		all = all[n:]
+	}
+	return nil
+}
+
+// carriesState reports whether layers read more than the stream and the first layer's values, such as keys of earlier
+// layers or the embeddings: the layers of variants cannot be mixed then.
+func (m *Model) carriesState() bool {
+	if m.graph.Streams != nil || m.graph.Loop != nil {
+		return true
+	}
+	for i := range m.layers {
+		for _, s := range m.layers[i].steps {
+			switch s.(type) {
+			case *perLayerEmbedding, addEmbedding:
+				return true
+			}
+		}
+		for part := range m.layers[i].parts() {
+			if a, ok := part.(*attention); ok && a.shared {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// compareWhole is CompareVariants for models whose variants run alone.
+func compareWhole(ctx context.Context, base *Model, v Variants, r Run, f func(i int, c *Comparison) error) error {
+	progress := r.Progress
+	for i := range v.N {
+		m, err := v.Model(i)
+		if err != nil {
+			return err
+		}
+		if _, err := base.changes(m); err != nil {
+			return err
+		}
+		one, err := New(m)
+		if err == nil {
+			err = one.checkSameForm(base)
+		}
+		if err != nil {
+			return err
+		}
+		if progress != nil {
+			r.Progress = func(p Progress) { progress(Progress{Done: (float64(i) + p.Done) / float64(v.N)}) }
+		}
+		if err := Compare(ctx, base, []*Model{one}, r, func(_ int, c *Comparison) error {
+			c.Layers = nil
+			return f(i, c)
+		}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

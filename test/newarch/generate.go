@@ -326,7 +326,7 @@ func (r *result) make(f *family, c *checkpoint, list []*known, name string, opt 
 
 	r.say("tokenizer: that of %s; the files of the tokenizer decide", c.tokenizer(src, list).table.Name)
 	if len(c.others) > 0 {
-		r.say("tensors of a vision or audio encoder: %d, such as %s (arch/encoders)", len(c.others), c.others[0])
+		r.say("tensors of a vision or audio encoder: %d, such as %s (arch/<family>_vision.go)", len(c.others), c.others[0])
 	}
 	r.features = c.features()
 

@@ -88,7 +88,7 @@ var features = []feature{
 	{keys: re(`causal|bidirectional|is_decoder`), is: "direction of attention",
 		where: "Attention.Sees (parts.Bidirectional), graph.Pool, metadata attention.causal"},
 	{keys: re(`vision|image|video|audio|projector`), is: "vision or audio encoder",
-		where: "arch/encoders; parts.MultimodalKeys for its keys"},
+		where: "arch/<family>_vision.go; parts.MultimodalKeys for its keys"},
 	{keys: re(`quantization_config`), is: "quantized weights", where: "checkpoint/precision reads them; nothing in " +
 		"a family's file"},
 }
