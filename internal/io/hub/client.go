@@ -289,7 +289,9 @@ var (
 	storeCode = regexp.MustCompile(`<Code>([A-Za-z0-9.]{1,64})</Code>`)
 	storeText = regexp.MustCompile(`<Message>([^<]{1,1000})</Message>`)
 	queries   = regexp.MustCompile(`[?&][^\s"'<>]*`)
-	window    = regexp.MustCompile(`;\s*t=([0-9]{1,6})\b`)
+	// signed is a parameter of a signed address on its own, as in what a store says of a signature that does not fit.
+	signed = regexp.MustCompile(`(?i)((?:X-Amz-[a-z-]+|Signature|Credential)\s*=)[^\s"'<>]*`)
+	window = regexp.MustCompile(`;\s*t=([0-9]{1,6})\b`)
 )
 
 // messageOf returns the message in the body of an error: JSON of the hub or LFS, XML of the store.
@@ -310,12 +312,12 @@ func messageOf(body []byte) string {
 	return ""
 }
 
-// clean returns a server's text for a message: short, and without queries of addresses and the token.
+// clean returns a server's text for a message: short, and without the token, queries of addresses and signatures.
 func (c *Client) clean(text string) string {
 	if c.opt.Token != "" {
 		text = strings.ReplaceAll(text, c.opt.Token, "TOKEN")
 	}
-	text = strings.TrimSpace(queries.ReplaceAllString(text, ""))
+	text = strings.TrimSpace(signed.ReplaceAllString(queries.ReplaceAllString(text, ""), "$1…"))
 	if len(text) > maxMessage {
 		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
 	}

@@ -20,6 +20,7 @@ func FuzzAnswers(f *testing.F) {
 		`{"files":[{"path":"a","uploadMode":"lfs","shouldIgnore":true}]}`,
 		`{"commitOid":"` + sum[:40] + `","commitUrl":"https://hub/x?y","pullRequestUrl":"https://hub/discussions/7"}`,
 		`<Error><Code>AccessDenied</Code><Message>see https://store/x?X-Amz-Signature=1</Message></Error>`,
+		`<Error><CodeMessas://ee httpge>sstenied<X-Amz-Signature=1</MessaXX></Error>`,
 	} {
 		f.Add([]byte(s))
 	}
