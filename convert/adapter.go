@@ -212,7 +212,7 @@ func (j *Job) planAdapter(ctx context.Context, l *lora, cfg *config.View) error 
 			shapes = append(shapes, shape.Tensor{Name: name})
 		}
 	}
-	if err := j.Arch.CheckShapes(cfg, slices.Concat(early, kvs), shapes); err != nil {
+	if err := j.Arch.CheckSomeShapes(cfg, slices.Concat(early, kvs), shapes); err != nil {
 		return fmt.Errorf("the adapter does not fit the base model: %w", err)
 	}
 	return j.types()

@@ -106,3 +106,25 @@ func TestAdapterSizes(t *testing.T) {
 		})
 	}
 }
+
+// TestAdapterOptional converts adapters whose base models have, by their configuration, tensors that runtimes require
+// and some checkpoints lack.
+func TestAdapterOptional(t *testing.T) {
+	for _, name := range []string{"granite_swa", "granite_moe_swa"} {
+		s, dir := hftest.Lookup(name), t.TempDir()
+		base, err := s.Write(dir, s.All()[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		adapter := filepath.Join(dir, "adapter")
+		if n, err := hftest.WriteAdapter(adapter, base); err != nil || n == 0 {
+			t.Fatalf("%s: %d pairs, %v", name, n, err)
+		}
+		job, err := convert.Prepare(t.Context(), adapter, convert.Options{Base: base})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		job.Close()
+	}
+}

@@ -49,7 +49,27 @@ func (a *Arch) LostWindow(c *config.View, m gguf.Metadata) (window, context int6
 // CheckShapes compares the tensors that a checkpoint would become with the metadata m of the file. Tensors without
 // dimensions are there, but have any. An error is of kind fault.Broken.
 func (a *Arch) CheckShapes(c *config.View, m gguf.Metadata, tensors []shape.Tensor) error {
-	errs, _ := a.Check(m, tensors, func(key string) string {
+	errs, _ := a.Check(m, tensors, a.sources(c))
+	return inConfig(errs)
+}
+
+// CheckSomeShapes is CheckShapes for some of the tensors of a checkpoint, such as those that an adapter changes.
+func (a *Arch) CheckSomeShapes(c *config.View, m gguf.Metadata, tensors []shape.Tensor) error {
+	errs, _, _ := a.compare(m, tensors, a.sources(c))
+	return inConfig(errs)
+}
+
+// inConfig returns one error for those of Check about a checkpoint.
+func inConfig(errs []error) error {
+	if err := Joined(errs); err != nil {
+		return fmt.Errorf("%s: %w", config.ConfigFile, err)
+	}
+	return nil
+}
+
+// sources returns the function that Check asks for the config keys that keys were written from.
+func (a *Arch) sources(c *config.View) func(key string) string {
+	return func(key string) string {
 		for _, r := range a.Metadata {
 			if r.Key != key {
 				continue
@@ -62,11 +82,7 @@ func (a *Arch) CheckShapes(c *config.View, m gguf.Metadata, tensors []shape.Tens
 			}
 		}
 		return ""
-	})
-	if err := Joined(errs); err != nil {
-		return fmt.Errorf("%s: %w", config.ConfigFile, err)
 	}
-	return nil
 }
 
 // Joined returns one error for those of Check: the first one, with the texts of the others. It is nil for none.
