@@ -17,8 +17,8 @@ func cardCommand() *cli.Command {
 		Usage:     "write the model card of a folder with GGUF files",
 		ArgsUsage: "DIR",
 		Description: "Writes DIR/README.md as the Hugging Face hub reads it: front matter, a table of the\n" +
-			"GGUF files in DIR and below it, a recommendation, and the source, from their\n" +
-			"metadata. KL divergence and perplexity come from JSON files in DIR, as\n" +
+			"GGUF files in DIR and below it, a recommendation, commands that run and download\n" +
+			"them, and how they were made, from their metadata and the files next to them. KL divergence and perplexity come from JSON files in DIR, as\n" +
 			"'ggeval compare --json' and 'ggeval perplexity --json' write them, by names of files.\n\n" +
 			"Text between marks is generated anew each time; all other text is kept, and keys of\n" +
 			"the front matter outside of the marks override those between them. A section whose\n" +
@@ -35,6 +35,8 @@ func cardCommand() *cli.Command {
 		Flags: tool.Flags(
 			tool.Shared("base-model",
 				"the files were quantized from the hub's model `ORG/NAME`, instead of the one in their metadata"),
+			tool.Shared("repository", "the card's commands name the hub's repository `ORG/NAME` of the files"),
+			tool.Shared("ctx-size", "show the memory at a context of `N` tokens (8192)"),
 			tool.Shared("quantized-by", "they were quantized by `NAME`, instead of the name in their metadata"),
 			tool.Flag{Name: "template", Value: tool.File, Effect: tool.ReadsFile,
 				Usage: "use the template in `FILE`"},
@@ -62,6 +64,12 @@ func parseCard(cmd *cli.Command) (r cardRequest, err error) {
 	r.Card = card.Options{BaseModel: cmd.String("base-model"), QuantizedBy: cmd.String("quantized-by")}
 	if r.Card.BaseModel != "" && !card.HubName(r.Card.BaseModel) {
 		return r, fault.Errorf(fault.Usage, "--base-model %q: want ORG/NAME", r.Card.BaseModel)
+	}
+	if r.Card.Repository = cmd.String("repository"); r.Card.Repository != "" && !card.HubName(r.Card.Repository) {
+		return r, fault.Errorf(fault.Usage, "--repository %q: want ORG/NAME", r.Card.Repository)
+	}
+	if n := cmd.Uint("ctx-size"); n > 0 {
+		r.Card.Contexts = []int64{int64(n)}
 	}
 	r.Template, err = tool.FileValue(cmd, "template")
 	return r, err

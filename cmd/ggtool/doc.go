@@ -236,11 +236,14 @@
 // # Card
 //
 // Writes the model card of a folder with GGUF files, DIR/README.md: front matter by the rules of
-// the Hugging Face hub, a table of the files with their types, sizes, bits per weight and figures of
-// ggeval (JSON files in DIR), a recommendation, and the source. Parts between marks are generated;
-// text around them is kept. Names and texts from metadata are escaped.
+// the Hugging Face hub, a table of the files with their types, sizes, bits per weight, memory and figures of
+// ggeval (JSON files in DIR), a recommendation if divergences over enough tokens show one, commands, and how the
+// files were made. Parts between marks are generated; text around them is kept. Names and texts from metadata are
+// escaped.
 //
 //	--base-model ORG/NAME      the hub's model from which the files were quantized
+//	--repository ORG/NAME      where the files are on the hub: commands name it
+//	--ctx-size N               tokens of the context for which the card has the memory (8192)
 //	--quantized-by NAME        who quantized them
 //	--template FILE            use another template (Go's text/template): see package card
 //	--dry-run                  print the card instead of writing it
@@ -287,7 +290,7 @@
 //	--mmproj TYPE              write the vision or audio encoder; repeatable
 //	--evaluate FILE            measure all models over a text
 //	--evaluate-chunks N        use only its first N chunks
-//	--base-model, --quantized-by, --template
+//	--base-model, --quantized-by, --repository, --template
 //	                           as for card
 //	--pages                    write a page about each model, as inspect --html does
 //	--no-card                  write no card

@@ -165,6 +165,7 @@ func TestEveryFlag(t *testing.T) {
 					Args: []string{"--evaluate-chunks", "3", "--evaluate", "t"}},
 				"base-model":   {Field: "Plan.Card.BaseModel", Want: "a/b", Args: []string{"--base-model", "a/b"}},
 				"quantized-by": {Field: "Plan.Card.QuantizedBy", Want: "x", Args: []string{"--quantized-by", "x"}},
+				"repository":   {Field: "Plan.Card.Repository", Want: "a/b", Args: []string{"--repository", "a/b"}},
 				"template":     {Field: "Plan.Card.Template", Want: "f", Args: []string{"--template", "f"}},
 				"pages":        {Field: "Plan.Pages", Want: "true", Args: []string{"--pages"}},
 				"no-card":      {Field: "Plan.Card.Off", Want: "true", Args: []string{"--no-card"}},
@@ -203,6 +204,8 @@ func TestEveryFlag(t *testing.T) {
 		flagtest.Check(t, cardCommand, parseCard, []string{"DIR"}, map[string]flagtest.Row{
 			"base-model":   {Field: "Card.BaseModel", Want: "a/b", Args: []string{"--base-model", "a/b"}},
 			"quantized-by": {Field: "Card.QuantizedBy", Want: "x", Args: []string{"--quantized-by", "x"}},
+			"repository":   {Field: "Card.Repository", Want: "a/b", Args: []string{"--repository", "a/b"}},
+			"ctx-size":     {Field: "Card.Contexts", Want: "[7]", Args: []string{"--ctx-size", "7"}},
 			"template":     {Field: "Template", Want: "f", Args: []string{"--template", "f"}},
 			"dry-run":      {Field: "DryRun", Want: "true", Args: []string{"--dry-run"}},
 			"json":         {Field: "JSON", Want: "true", Args: []string{"--json"}},

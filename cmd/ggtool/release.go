@@ -13,6 +13,7 @@ import (
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/runs"
 	"ggforge/fault"
+	"ggforge/publish/card"
 	"ggforge/publish/naming"
 	"ggforge/publish/push"
 	"ggforge/publish/release"
@@ -102,6 +103,7 @@ func planFlags() []tool.Flag {
 			Usage:  "use only its first `N` chunks (0: all)"},
 		tool.Shared("base-model", "the hub's model `ORG/NAME` that was quantized, for the card"),
 		tool.Shared("quantized-by", "the card names `NAME` as the one who quantized it"),
+		tool.Shared("repository", "the card's commands name the hub's repository `ORG/NAME` of the files; --push sets it, too"),
 		tool.Flag{Name: "template", Value: tool.File, Effect: tool.ReadsFile,
 			Usage: "use the card's template in `FILE`"},
 		tool.Flag{Name: "pages", Effect: tool.SetsBytes,
@@ -128,7 +130,7 @@ func parseRelease(cmd *cli.Command) (r releaseRequest, err error) {
 		Program: runs.Program(),
 		Remote:  tool.Remote(),
 		Warn:    tool.Warning(cmd), Progress: tool.Parts(cmd), Note: func(text string) { tool.Note(cmd, text) },
-		Page: pageOf,
+		Page: pageOf, Index: indexOf,
 	}
 	if r.Make.Remote.Cache, err = tool.FileValue(cmd, "cache"); err != nil {
 		return r, err
@@ -145,6 +147,7 @@ func parseRelease(cmd *cli.Command) (r releaseRequest, err error) {
 			return r, err
 		}
 		r.Push.Force = r.Make.Force
+		r.Make.Repository = card.HubModel(r.To)
 		if err := push.Check(r.To, r.Push); err != nil && (!r.DryRun || errors.Is(err, fault.Usage)) {
 			return r, err
 		}
@@ -249,7 +252,7 @@ func planOf(cmd *cli.Command) (*release.Plan, error) {
 		return nil, fault.Errorf(fault.Usage, "--ctx-size goes with --calibrate or --evaluate")
 	}
 	for key, flag := range map[string]string{"base_model": "base-model", "quantized_by": "quantized-by",
-		"template": "template"} {
+		"template": "template", "repository": "repository"} {
 		if cmd.IsSet(flag) {
 			text(part("card"), key, flag)
 		}

@@ -71,7 +71,7 @@ func TestReleaseNamesOfModels(t *testing.T) {
 				append(slices.Clone(flags), "--type", "Q4_0,name="+sums, "--output", out, "--layout", layout)...)
 			sums = "SHA256"
 		}
-		for _, name := range []string{"quality", sums, "README", "manifest", "imatrix", "card", "sums"} {
+		for _, name := range []string{"quality", sums, "index", "README", "manifest", "imatrix", "card", "sums"} {
 			types = append(types, "--type", "Q4_0,name="+name)
 		}
 		for range 2 { // the second run finds everything done
@@ -93,7 +93,7 @@ func TestReleaseNamesOfModels(t *testing.T) {
 					models++
 				}
 			}
-			if models != 8 || len(m.Files) != 17 || !seen["quality.json"] || files["README.md"] == "" {
+			if models != 9 || len(m.Files) != 20 || !seen["index.html"] || !seen["quality.json"] || files["README.md"] == "" {
 				t.Errorf("%s: %d models, files %v", layout, models, slices.Sorted(maps.Keys(seen)))
 			}
 		}

@@ -75,7 +75,7 @@ func TestRelease(t *testing.T) {
 	page, err1 := os.ReadFile(dir + "out/Tiny-16K-small.html")
 	want, err2 := os.ReadFile(dir + "page.html")
 	if err1 != nil || err2 != nil || !bytes.Equal(page, want) || bytes.Contains(page, []byte(dir)) ||
-		len(made.Files) != 4 || made.Files[3].Type != "page" {
+		len(made.Files) != 5 || made.Files[3].Type != "page" || made.Files[4].Name != "index.html" {
 		t.Errorf("%v %v: %+v: %s", err1, err2, made.Files, page)
 	}
 

@@ -22,6 +22,7 @@ import (
 	"ggforge/eval/memory"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/text/size"
 )
 
 // FileName is the name of a card.
@@ -35,10 +36,21 @@ type Options struct {
 	QuantizedBy string // instead of general.quantized_by
 	Template    string // text of a template, see package text/template; "" for default.md.tmpl
 	Program     string // the program that made the files, with its version
+	// Repository is where the files will be on the hub, ORG/NAME; "" if that is not known: then the card has no commands
+	// that name it.
+	Repository string
+	// Contexts are the context lengths, in tokens, for which the card has the memory; DefaultContexts for none.
+	Contexts []int64
+	// Revision is the commit or branch of BaseModel, Effort that of the calibration: matrix, high or best.
+	Revision, Effort string
+	// Inputs are the texts that the files were made and measured with.
+	Inputs []Input
+	// SignatureKey is the SHA-256 of the public key in PEM that verifies model.sig.
+	SignatureKey string
 	// Results are measurements besides those in the folder.
 	Results []Result
-	// Only, unless nil, are the files that the card lists, with slashes, below the folder: models, their sidecars
-	// and measurements. Warnings name the other models in the folder.
+	// Only, unless nil, are the files that the card lists, with slashes, below the folder: models, their sidecars,
+	// measurements, and others, which need not be there yet. Warnings name the other models in the folder.
 	Only []string
 }
 
@@ -58,12 +70,27 @@ type File struct {
 	Memory []string     // for each of Card.Contexts
 
 	Divergence, Perplexity string
-	Advice                 string // whether to take it
+	Advice                 string // whether to take it, "" if that was not measured
 	What                   string // the purpose of a sidecar
+	measured               Measured
+
+	// What commands need, for a block of code. Word is the path, quoted for a shell, and Include a pattern that matches
+	// the file, with all its shards, and no other one. LlamaCPPTag leads llama.cpp to the file in its repository, HubTag
+	// the hub's pages and Ollama; "" if none does. LlamaCPPDefault is set if llama.cpp takes it without a tag.
+	Word, Include, LlamaCPPTag, HubTag string
+	LlamaCPPDefault                    bool
 }
 
-// Fact is a line about where files come from.
+// Fact is a line about how files were made.
 type Fact struct{ Name, Value string }
+
+// Input is a file that files of the card were made or measured with.
+type Input struct {
+	What   string // such as "Calibration text"
+	Name   string // without folders
+	Bytes  int64
+	SHA256 string
+}
 
 // Card is the data of a template. Its texts are escaped for Markdown.
 type Card struct {
@@ -74,8 +101,22 @@ type Card struct {
 	Sidecars                                        []File // loaded next to them: encoders, adapters, draft models
 	Contexts                                        []string
 	HasDivergence, HasPerplexity                    bool
-	Measured                                        string // name of the text of the measurements, "" for none
-	Provenance                                      []Fact
+	Measured                                        string // what was measured, "" for nothing
+	Author                                          string
+	Repository                                      string // ORG/NAME of these files, or ""; not escaped
+	Trained                                         string // the context length that the model was trained for, or ""
+	Pick                                            *File  // the file to begin with, nil if no measurement shows one
+	Picked                                          string // a sentence about Pick
+	Unjudged                                        string // why there is no Pick
+	First                                           *File  // Pick, or what llama.cpp takes if it is not told
+	Serve                                           string // how llama-server runs them: text, embeddings, reranking or "" for not at all
+	Encoder                                         string // the vision or audio encoder's path, quoted for a shell
+	Folder                                          string // the name in Repository
+	Sums, Manifest, Signed                          bool   // there are SHA256SUMS, manifest.json, model.sig
+	SignatureKey                                    string // SHA-256 of the public key, or ""
+	Prompt                                          string // a conversation as the chat template has it, in a fence; or ""
+	Others                                          []Fact // further files, as links, and what they are
+	Made                                            []Fact
 	Warnings                                        []string // facts that are missing; not escaped, not in the card
 
 	dir         string
@@ -86,6 +127,8 @@ type Card struct {
 	pipeline    string
 	quantizedBy string
 	template    string
+	predicted   int // tokens of the measurements
+	results     Result
 }
 
 // maxFiles bounds the files of one card.
@@ -114,7 +157,7 @@ func Of(ctx context.Context, dir string, opt Options) (*Card, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		f, m, err := readFile(dir, path)
+		f, m, err := readFile(dir, path, opt.Contexts)
 		if err != nil {
 			return nil, err
 		}
@@ -148,10 +191,15 @@ func Of(ctx context.Context, dir string, opt Options) (*Card, error) {
 		return nil, err
 	}
 	c.setFigures(append(found, opt.Results...))
-	c.setMemory()
+	c.setMemory(opt.Contexts)
 	c.advise()
 	c.pipeline = pipelineOf(c.metadata, encoder)
 	c.describe(opt)
+	if c.Others, err = others(dir, opt.Only); err != nil {
+		return nil, err
+	}
+	c.Repository = opt.Repository
+	c.setCommands(opt)
 	return c, nil
 }
 
@@ -166,29 +214,35 @@ func (c *Card) setFigures(all []Result) {
 	for i := range c.Files {
 		f := &c.Files[i]
 		m := r.Files[name(f)]
-		f.KLD, f.PPL = m.Divergence, m.PPL
+		f.measured, f.KLD, f.PPL = m, m.Divergence, m.PPL
 		if f.KLD != nil {
-			c.HasDivergence, f.Divergence = true, fmt.Sprintf("%.5f ± %.5f", f.KLD.Mean, f.KLD.Error)
+			c.HasDivergence, f.Divergence = true, DivergenceText(*f.KLD)
 		}
 		if f.PPL != nil {
-			c.HasPerplexity, f.Perplexity = true, fmt.Sprintf("%.4f ± %.4f", f.PPL.Mean, f.PPL.Error)
+			c.HasPerplexity, f.Perplexity = true, perplexity(m)
 		}
 	}
+	c.results, c.predicted = r, r.Predicted
 	if !c.HasDivergence && !c.HasPerplexity {
 		return
 	}
 	c.Measured = "Measured over " + code(r.Text)
 	if r.Predicted > 0 {
-		c.Measured += fmt.Sprintf(", %d tokens predicted in chunks of %d", r.Predicted, r.Chunk)
+		c.Measured += fmt.Sprintf(", %d predicted tokens in chunks of %d", r.Predicted, r.Chunk)
 	}
 	c.Measured += "."
 	if c.HasDivergence {
-		c.Measured += " KL divergence is how far the probabilities are from those of the model before quantization, " +
-			"in nats for a token: less is better."
+		c.Measured += " KL divergence is how far the probabilities of the next token are from those of the model before " +
+			"quantization, in nats per token: 0 is no difference."
 	}
 	if r.Base != nil {
-		c.Measured += fmt.Sprintf(" That model's perplexity is %.4f ± %.4f.", r.Base.Mean, r.Base.Error)
+		c.Measured += fmt.Sprintf(" That model's perplexity is %.2f", r.Base.Mean)
+		if c.HasPerplexity {
+			c.Measured += "; changes from it are in parentheses"
+		}
+		c.Measured += "."
 	}
+	c.Measured += " After ± is one standard error; without it, that is less than the last digit."
 }
 
 // describe sets the description of the model and of its origin.
@@ -197,6 +251,11 @@ func (c *Card) describe(opt Options) {
 	name := cmp.Or(plain(text(m, gguf.KeyName)), plain(text(m, gguf.KeyBasename)), filepath.Base(c.dir))
 	c.Title, c.Description, c.Architecture, c.Size = markdown(name), markdown(text(m, "general.description")),
 		code(m.Architecture()), markdown(text(m, gguf.KeySizeLabel))
+	if v, ok := m.Get(gguf.ArchKey(m.Architecture(), "context_length")); ok {
+		if n, ok := v.Int(); ok && n > 0 {
+			c.Trained = fmt.Sprint(n)
+		}
+	}
 	repo := cmp.Or(text(m, "general.source.repo_url"), text(m, "general.repo_url"))
 	c.BaseModel = cmp.Or(opt.BaseModel, HubModel(repo), HubModel(text(m, "general.source.url")))
 	c.quantizedBy = cmp.Or(opt.QuantizedBy, text(m, "general.quantized_by"))
@@ -215,33 +274,51 @@ func (c *Card) describe(opt Options) {
 	} else {
 		c.Warnings = append(c.Warnings, "there is no license in the metadata (general.license)")
 	}
+	c.Author = markdown(cmp.Or(text(m, "general.author"), text(m, "general.organization")))
 	fact := func(name, value string) {
 		if value != "" {
-			c.Provenance = append(c.Provenance, Fact{name, value})
+			c.Made = append(c.Made, Fact{name, value})
 		}
 	}
-	fact("Model", c.Source)
-	fact("Author", markdown(cmp.Or(text(m, "general.author"), text(m, "general.organization"))))
 	for _, id := range sources(m, "general.base_model") {
 		if id != c.BaseModel {
-			fact("Made from", link(id, hub+id))
+			fact("The original was made from", link(id, hub+id))
 		}
 	}
+	fact("Revision of the original", code(opt.Revision))
 	fact("Quantized by", markdown(c.quantizedBy))
 	fact("Program", markdown(opt.Program))
-	fact("Importance matrix", code(text(c.made, "quantize.imatrix.file")))
-	fact("made over", code(baseName(text(c.made, "quantize.imatrix.dataset"))))
-	for _, n := range []struct{ key, name string }{{"quantize.imatrix.entries_count", "tensors"},
-		{"quantize.imatrix.chunks_count", "chunks"}} {
-		if v, ok := c.made.Get(n.key); ok {
-			i, _ := v.Int()
-			fact(n.name+" in it", fmt.Sprint(i))
-		}
-	}
+	c.describeMatrix(fact)
 	fact("Blocks chosen by", markdown(text(c.made, "quantize.calibration.method")))
 	fact("Types chosen by", markdown(text(c.made, "quantize.types.method")))
-	fact("over a text with SHA-256", code(cmp.Or(text(c.made, "quantize.calibration.text_sha256"),
+	fact("Chosen over a text with SHA-256", code(cmp.Or(text(c.made, "quantize.calibration.text_sha256"),
 		text(c.made, "quantize.types.text_sha256"))))
+	fact("Effort of the calibration", markdown(opt.Effort))
+	for _, in := range opt.Inputs {
+		fact(markdown(in.What), fmt.Sprintf("%s, %s, SHA-256 %s", code(in.Name), size.Text(in.Bytes), code(in.SHA256)))
+	}
+}
+
+// describeMatrix adds a fact about the importance matrix.
+func (c *Card) describeMatrix(fact func(name, value string)) {
+	name, over := text(c.made, "quantize.imatrix.file"), baseName(text(c.made, "quantize.imatrix.dataset"))
+	if name == "" {
+		return
+	}
+	about := code(baseName(name))
+	if over != "" {
+		about += ", made with " + code(over)
+	}
+	number := func(key, what string) {
+		if v, ok := c.made.Get(key); ok {
+			if n, ok := v.Int(); ok {
+				about += fmt.Sprintf(", %d %s", n, what)
+			}
+		}
+	}
+	number("quantize.imatrix.chunks_count", "chunks")
+	number("quantize.imatrix.entries_count", "tensors")
+	fact("Importance matrix", about)
 }
 
 // ours is the default template.

@@ -69,6 +69,7 @@ func TestCard(t *testing.T) {
 	}
 	put(t, dir, "small-00001-of-00001.gguf", 50,
 		append(split(0), gguf.KV{Key: "quantize.imatrix.entries_count", Value: gguf.Uint32(7)},
+			str("quantize.imatrix.file", "/tmp/im.gguf"),
 			str("quantize.imatrix.dataset", "/home/x/text.txt"))...)
 	put(t, dir, "encoders/mmproj-x.gguf", 10, str(gguf.KeyArchitecture, "clip"),
 		gguf.KV{Key: "clip.has_vision_encoder", Value: gguf.Bool(true)})
@@ -106,10 +107,10 @@ func TestCard(t *testing.T) {
 		t.Errorf("tags %v, languages %v", tags, m["language"])
 	}
 	for _, want := range []string{
-		"# Tiny Go, GGUF", "[large.gguf](./large.gguf) | `Q8_0` |", "0.00040 ± 0.00010",
-		"**take this if it fits**: good", "`wiki.txt`, 1000 tokens", "9.5000 ± 0.1000",
-		"[encoders/mmproj-x.gguf](./encoders/mmproj-x.gguf) | sees or hears", "| made over | `text.txt` |",
-		"| Program | ggforge 1 |",
+		"# Tiny Go GGUF", "[large.gguf](./large.gguf) | `Q8_0` |", "0.0004 ± 0.0001",
+		"over 1000 predicted tokens; it takes 5000", "`wiki.txt`, 1000 predicted tokens", "perplexity is 9.50",
+		"[encoders/mmproj-x.gguf](./encoders/mmproj-x.gguf) | sees or hears", "made with `text.txt`, 7 tensors |",
+		"| Program | ggforge 1 |", "llama-server -m large.gguf --mmproj encoders/mmproj-x.gguf",
 	} {
 		if !strings.Contains(card, want) {
 			t.Errorf("%q is not in\n%s", want, card)
@@ -122,9 +123,9 @@ func TestCard(t *testing.T) {
 
 	// changes by hand: keys, text around and between sections, and a removed section
 	byHand := strings.Replace(card, frontEnd, frontEnd+"\nlicense: mit # mine\nextra: [1, 2]", 1)
-	byHand = strings.Replace(byHand, "## Notes", "## My notes\n\nI like *it*.\r\n", 1)
-	from, to := strings.Index(byHand, beginMark("provenance")), strings.Index(byHand, endMark("provenance"))
-	byHand = byHand[:from] + "gone" + byHand[to+len(endMark("provenance")):]
+	byHand = strings.Replace(byHand, beginMark("files"), "## My notes\n\nI like *it*.\r\n"+beginMark("files"), 1)
+	from, to := strings.Index(byHand, beginMark("made")), strings.Index(byHand, endMark("made"))
+	byHand = byHand[:from] + "gone" + byHand[to+len(endMark("made")):]
 	if err := os.WriteFile(filepath.Join(dir, FileName), []byte(byHand), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestCard(t *testing.T) {
 		t.Errorf("front matter:\n%s", again)
 	}
 	if !strings.Contains(again, "I like *it*.\r\n") || !strings.Contains(again, "\ngone\n") ||
-		strings.Contains(again, "Where they come from") {
+		strings.Contains(again, "How they were made") {
 		t.Errorf("what is by hand:\n%s", again)
 	}
 	write(false, false, Options{QuantizedBy: "you"})
@@ -221,7 +222,9 @@ func TestHostile(t *testing.T) {
 		}
 		put(t, dir, "a & (b) #1.gguf", 4, append(kv, gguf.KV{Key: "general.tags", Value: gguf.Strings([]string{s, s})},
 			gguf.KV{Key: "general.languages", Value: gguf.Strings([]string{s})})...)
-		c, err := Of(context.Background(), dir, Options{})
+		c, err := Of(context.Background(), dir, Options{Repository: "a/b", Revision: s, Effort: s,
+			Inputs: []Input{{What: s, Name: s, SHA256: s}}, Results: []Result{{Text: s, Predicted: 9000,
+				Files: map[string]Measured{"a & (b) #1.gguf": {Divergence: &Figure{0.01, 0.001}}}}}})
 		if err != nil {
 			t.Fatalf("%q: %v", s, err)
 		}
@@ -249,14 +252,14 @@ func TestHostile(t *testing.T) {
 				t.Errorf("%q: %q is in\n%s", s, no, body)
 			}
 		}
-		if got, want := strings.Count(body, "\n"), 40; got > want {
+		if got, want := strings.Count(body, "\n"), 82; got > want {
 			t.Errorf("%q: %d lines, want at most %d", s, got, want)
 		}
 		if !strings.Contains(body, "](./a%20&%20%28b%29%20%231.gguf)") {
 			t.Errorf("no address of the file:\n%s", body)
 		}
 		for row := range strings.SplitSeq(marked, "\n") {
-			if strings.HasPrefix(row, "| [a") && strings.Count(row, "|") != 6 {
+			if strings.HasPrefix(row, "| [a") && strings.Count(row, "|") != 7 {
 				t.Errorf("%q: row %q", s, row)
 			}
 		}

@@ -49,5 +49,5 @@ func Example() {
 	//   - quantized
 	// # /ggtool card
 	// ---
-	// # Gollama &lt;b&gt;, GGUF
+	// # Gollama &lt;b&gt; GGUF
 }

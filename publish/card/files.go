@@ -1,6 +1,7 @@
 package card
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -63,7 +64,7 @@ func list(dir string) (models, results []string, err error) {
 const encoderRole = "sees or hears for the model"
 
 // readFile reads the header of a model.
-func readFile(dir, path string) (*File, gguf.Metadata, error) {
+func readFile(dir, path string, contexts []int64) (*File, gguf.Metadata, error) {
 	set, err := gguf.OpenSet(filepath.Join(dir, filepath.FromSlash(path)))
 	if err != nil {
 		return nil, nil, err
@@ -71,7 +72,7 @@ func readFile(dir, path string) (*File, gguf.Metadata, error) {
 	defer set.Close()
 	m := slices.Clone(set.Metadata())
 	f := &File{Path: path, Shards: len(set.Files), Bytes: set.Size()}
-	for _, context := range contextsOf(m) {
+	for _, context := range contextsOf(m, contexts) {
 		// an error means that llama.cpp cannot run it
 		if use, err := memory.Estimate(memory.From(set), memory.Options{Context: context}); err == nil {
 			f.uses = append(f.uses, use)
@@ -106,29 +107,31 @@ func readFile(dir, path string) (*File, gguf.Metadata, error) {
 	return f, m, nil
 }
 
-// contexts are the context lengths, in tokens, for which a card estimates the memory.
-var contexts = []int64{4 << 10, 16 << 10, 64 << 10, 128 << 10}
+// DefaultContexts are the context lengths, in tokens, for which a card has the memory unless it is asked for others.
+var DefaultContexts = []int64{8 << 10}
 
-// contextsOf returns the contexts up to the length that a model was trained for, or that length if it is shorter.
-func contextsOf(m gguf.Metadata) []int64 {
+// contextsOf returns the wanted contexts up to the length that a model was trained for, or that length if all are
+// longer.
+func contextsOf(m gguf.Metadata, wanted []int64) (list []int64) {
+	if len(wanted) == 0 {
+		wanted = DefaultContexts
+	}
 	v, _ := m.Get(gguf.ArchKey(m.Architecture(), "context_length"))
 	trained, ok := v.Int()
 	if !ok || trained < 1 {
-		return contexts[:1]
+		return wanted
 	}
-	n := 0
-	for n < len(contexts) && contexts[n] <= trained {
-		n++
+	for _, n := range wanted {
+		if n = min(n, trained); !slices.Contains(list, n) {
+			list = append(list, n)
+		}
 	}
-	if n == 0 {
-		return []int64{trained}
-	}
-	return contexts[:n]
+	return list
 }
 
 // setMemory sets the memory that each file needs, or none at all if it is unknown for one of them.
-func (c *Card) setMemory() {
-	list := contextsOf(c.metadata)
+func (c *Card) setMemory(wanted []int64) {
+	list := contextsOf(c.metadata, wanted)
 	for i := range c.Files {
 		if len(c.Files[i].uses) != len(list) {
 			return
@@ -145,4 +148,42 @@ func (c *Card) setMemory() {
 			f.Memory = append(f.Memory, size.Text(f.uses[k].Total()))
 		}
 	}
+}
+
+// companions are files next to models that a card names, with what they are.
+var companions = []Fact{
+	{"index.html", "divergence against size, with links to a page about each file"},
+	{"quality.json", "all measurements"},
+	{"Modelfile", "for `ollama create`"},
+	{"SHA256SUMS", "sums of the files"},
+	{"manifest.json", "inputs, options, sizes and sums: what it takes to make the files again"},
+	{"provenance.json", "how the files were made, as a statement of in-toto (SLSA provenance)"},
+	{"provenance.sigstore.json", "the same, signed"},
+	{signatureName, "signature of all files but this one (OpenSSF Model Signing)"},
+}
+
+// signatureName is the name of a signature.
+const signatureName = "model.sig"
+
+// others returns the companions in a folder, or among only unless that is nil.
+func others(dir string, only []string) (list []Fact, err error) {
+	for _, f := range companions {
+		there := slices.Contains(only, f.Name)
+		if only == nil {
+			info, err := os.Lstat(filepath.Join(dir, f.Name))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			there = err == nil && info.Mode().IsRegular()
+		}
+		if there {
+			list = append(list, Fact{link(f.Name, relative(f.Name)), f.Value})
+		}
+	}
+	return list, nil
+}
+
+// has reports whether one of the companions is there.
+func (c *Card) has(name string) bool {
+	return slices.ContainsFunc(c.Others, func(f Fact) bool { return f.Name == link(name, relative(name)) })
 }

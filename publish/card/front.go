@@ -2,6 +2,9 @@ package card
 
 import (
 	"bytes"
+	"cmp"
+	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,6 +79,15 @@ func (c *Card) frontMatter() ([]string, error) {
 		key := new(yaml.Node)
 		key.SetString(p.key)
 		node.Content = append(node.Content, key, value)
+	}
+	if index := c.modelIndex(); index != nil {
+		var value yaml.Node
+		if err := value.Encode(index); err != nil {
+			return nil, err
+		}
+		key := new(yaml.Node)
+		key.SetString("model-index")
+		node.Content = append(node.Content, key, &value)
 	}
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
@@ -191,4 +203,77 @@ func (c *Card) tags() []string {
 	add("imatrix", c.imatrix)
 	add("conversational", chat)
 	return tags
+}
+
+// The hub's form of results in a card (its documentation, hub/model-cards: model-index).
+type (
+	indexed struct {
+		Name    string         `yaml:"name"`
+		Results []indexResults `yaml:"results"`
+	}
+	indexResults struct {
+		Task    indexName     `yaml:"task"`
+		Dataset indexName     `yaml:"dataset"`
+		Metrics []indexMetric `yaml:"metrics"`
+	}
+	indexName struct {
+		Type string     `yaml:"type"`
+		Name string     `yaml:"name"`
+		Args *indexText `yaml:"args,omitempty"`
+	}
+	indexText struct {
+		Chunk     int `yaml:"chunk"`
+		Predicted int `yaml:"predicted"`
+	}
+	indexMetric struct {
+		Type  string    `yaml:"type"`
+		Name  string    `yaml:"name"`
+		Value float64   `yaml:"value"`
+		Args  indexFile `yaml:"args"`
+	}
+	indexFile struct {
+		File   string `yaml:"file"`
+		SHA256 string `yaml:"sha256"`
+	}
+)
+
+// modelIndex returns the measurements of the files whose sums are known, nil for none.
+func (c *Card) modelIndex() []indexed {
+	results := indexResults{
+		Task: indexName{Type: c.pipeline, Name: taskName(c.pipeline)},
+		Dataset: indexName{Type: "text", Name: plain(c.results.Text),
+			Args: &indexText{c.results.Chunk, c.results.Predicted}},
+	}
+	for i := range c.Files {
+		f := &c.Files[i]
+		sum := f.measured.SHA256
+		if sum == "" {
+			continue
+		}
+		add := func(id, name string, value *Figure, decimals int) {
+			if value != nil {
+				unit := math.Pow10(decimals)
+				rounded := math.Round(value.Mean*unit)/unit + 0 // no -0
+				results.Metrics = append(results.Metrics, indexMetric{id, name + ", " + plain(baseName(f.Path)), rounded,
+					indexFile{plain(f.Path), sum}})
+			}
+		}
+		add("kl_divergence", "KL divergence", f.KLD, 6)
+		add("perplexity", "Perplexity", f.PPL, 4)
+	}
+	if results.Metrics == nil {
+		return nil
+	}
+	return []indexed{{plain(cmp.Or(text(c.metadata, gguf.KeyName), filepath.Base(c.dir))), []indexResults{results}}}
+}
+
+// taskName returns the hub's name of a task for people, such as Text Generation.
+func taskName(pipeline string) string {
+	words := strings.Split(pipeline, "-")
+	for i, w := range words {
+		if w != "to" {
+			words[i] = strings.ToUpper(w[:1]) + w[1:]
+		}
+	}
+	return strings.Join(words, " ")
 }

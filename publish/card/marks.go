@@ -31,6 +31,31 @@ const (
 
 var sectionMark = regexp.MustCompile(`^<!-- (/?)ggtool card: ([a-z0-9-]{1,40}) -->$`)
 
+// markInLine matches a mark that is not code; its submatch is the mark.
+var markInLine = regexp.MustCompile("(?:^|[^`])(<!-- /?ggtool card: [a-z0-9-]{1,40} -->)")
+
+// ownLines returns the lines of a text, with marks on lines of their own: editors that fill paragraphs put them next to
+// other text.
+func ownLines(text string) (lines []string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		for {
+			at := markInLine.FindStringSubmatchIndex(line)
+			if at == nil || mark(line) == line[at[2]:at[3]] {
+				lines = append(lines, line)
+				break
+			}
+			if before := line[:at[2]]; mark(before) != "" {
+				lines = append(lines, strings.TrimRight(before, " "))
+			}
+			lines = append(lines, line[at[2]:at[3]])
+			if line = strings.TrimLeft(line[at[3]:], " "); mark(line) == "" {
+				break
+			}
+		}
+	}
+	return lines
+}
+
 func beginMark(name string) string { return "<!-- ggtool card: " + name + " -->" }
 func endMark(name string) string   { return "<!-- /ggtool card: " + name + " -->" }
 
@@ -56,7 +81,7 @@ func parseDocument(path, text string) (*document, error) {
 	broken := func(line int, format string, args ...any) error {
 		return fault.Errorf(fault.Broken, "%s, line %d: %s", path, line+1, fmt.Sprintf(format, args...))
 	}
-	lines := strings.Split(text, "\n")
+	lines := ownLines(text)
 	d, at := &document{}, 0
 	if mark(lines[0]) == frontRule {
 		end := 1

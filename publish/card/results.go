@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -30,15 +31,25 @@ type Result struct {
 
 // Measured holds the measurements of a file.
 type Measured struct {
-	PPL        *Figure // perplexity
-	Divergence *Figure // KL divergence from the model before quantization, in nats per token
+	PPL        *Figure   // perplexity
+	Divergence *Figure   // KL divergence from the model before quantization, in nats per token
+	Ratio      *Figure   // its perplexity divided by that of the model before quantization, from paired losses
+	Top        *Figure   // share of positions where both have the same most probable token
+	Chunks     []float64 // mean divergence of each chunk of the text
+	SHA256     string    // of the file, of the first shard of a split one; "" if unknown
 }
+
+// empty reports whether nothing was measured.
+func (m *Measured) empty() bool { return m.PPL == nil && m.Divergence == nil }
 
 // Limits of files that are read next to a model.
 const (
 	maxResult  = 64 << 20 // bytes of one file: a comparison has a number for each position and chunk
 	maxResults = 200      // files
 )
+
+// sha256 matches a sum in hexadecimal digits.
+var sha256 = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // ParseResult reads the JSON of ggeval compare or ggeval perplexity. ok is false for JSON of another kind.
 func ParseResult(data []byte) (r Result, ok bool) {
@@ -51,6 +62,10 @@ func ParseResult(data []byte) (r Result, ok bool) {
 			Mean  *float64 `json:"mean"`
 			Error *float64 `json:"error"`
 		} `json:"kl_divergence"`
+		Chunks []float64 `json:"kl_divergence_by_chunk"`
+		Ratio  *Figure   `json:"ppl_ratio"`
+		Top    *Figure   `json:"same_top"`
+		SHA256 string    `json:"sha256"`
 	}
 	var found struct {
 		side
@@ -80,11 +95,14 @@ func ParseResult(data []byte) (r Result, ok bool) {
 		r.Base = figure(found.Base.PPL, found.Base.Error)
 	}
 	for _, m := range found.Models {
-		measured := Measured{PPL: figure(m.PPL, m.Error)}
+		measured := Measured{PPL: figure(m.PPL, m.Error), Ratio: m.Ratio, Top: m.Top, Chunks: m.Chunks}
+		if sha256.MatchString(m.SHA256) {
+			measured.SHA256 = m.SHA256
+		}
 		if m.KLD != nil {
 			measured.Divergence = figure(m.KLD.Mean, m.KLD.Error)
 		}
-		if m.Recipe == "" && measured != (Measured{}) { // skip recipes, which were measured without a file
+		if m.Recipe == "" && !measured.empty() { // skip recipes, which were measured without a file
 			r.Files[baseName(m.Model)] = measured
 		}
 	}
@@ -158,7 +176,11 @@ func best(all []Result, files []string) Result {
 		for name, m := range r.Files {
 			if slices.Contains(files, name) {
 				old := to.Files[name]
-				to.Files[name] = Measured{cmp.Or(m.PPL, old.PPL), cmp.Or(m.Divergence, old.Divergence)}
+				if m.Divergence == nil {
+					m.Divergence, m.Chunks, m.Ratio, m.Top = old.Divergence, old.Chunks, old.Ratio, old.Top
+				}
+				m.PPL, m.SHA256 = cmp.Or(m.PPL, old.PPL), cmp.Or(m.SHA256, old.SHA256)
+				to.Files[name] = m
 			}
 		}
 	}

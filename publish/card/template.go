@@ -40,7 +40,8 @@ func parseTemplate(text string, l *limits) (*template.Template, error) {
 	}
 	funcs := template.FuncMap{
 		"mark": beginMark, "unmark": endMark,
-		"print": sprint, "println": func(args ...any) (string, error) { return sprint(append(args, "\n")...) },
+		"leastBits": func() float64 { return pickBits },
+		"print":     sprint, "println": func(args ...any) (string, error) { return sprint(append(args, "\n")...) },
 		"printf": sprintf,
 		"html":   escaped(template.HTMLEscapeString), "js": escaped(template.JSEscapeString),
 		"urlquery": escaped(func(s string) string { return template.URLQueryEscaper(s) }),

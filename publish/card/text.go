@@ -2,6 +2,7 @@ package card
 
 import (
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"unicode"
@@ -120,4 +121,21 @@ func HubModel(s string) string {
 		return name
 	}
 	return ""
+}
+
+// cachedModel matches the folder of a revision in the cache of the hub's clients.
+var cachedModel = regexp.MustCompile(`(?:^|/)models--([A-Za-z0-9._-]+?)--([A-Za-z0-9._-]+)/snapshots/([0-9a-f]{40})(?:/|$)`)
+
+// CachedModel returns ORG/NAME and the commit of the model of the hub that a path in the cache of its clients belongs
+// to, such as ~/.cache/huggingface/hub/models--ORG--NAME/snapshots/COMMIT; "" for other paths.
+func CachedModel(path string) (name, commit string) {
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return "", ""
+	}
+	m := cachedModel.FindStringSubmatch(filepath.ToSlash(full))
+	if m == nil || !hubName.MatchString(m[1]+"/"+m[2]) {
+		return "", ""
+	}
+	return m[1] + "/" + m[2], m[3]
 }

@@ -2,7 +2,9 @@ package release
 
 import (
 	"context"
+	"strings"
 
+	"ggforge/checkpoint"
 	"ggforge/publish/card"
 	"ggforge/writer"
 )
@@ -52,6 +54,10 @@ func (s *cardStep) text(ctx context.Context) (text string, differs bool, warning
 	for _, f := range s.r.Files() {
 		opt.Only = append(opt.Only, f.Name)
 	}
+	for _, list := range s.r.of(kindSums, kindManifest) {
+		opt.Only = append(opt.Only, list.base().path)
+	}
+	s.r.describe(&opt)
 	c, err := card.Of(ctx, s.r.dir, opt)
 	if err != nil {
 		return "", false, nil, err
@@ -60,13 +66,33 @@ func (s *cardStep) text(ctx context.Context) (text string, differs bool, warning
 	return text, differs, c.Warnings, err
 }
 
+// describe adds what the card says of the inputs.
+func (r *Release) describe(opt *card.Options) {
+	if _, revision, ok := strings.Cut(r.plan.Source, "@"); ok && checkpoint.IsRemote(r.plan.Source) {
+		opt.Revision, _, _ = strings.Cut(revision, "/")
+	} else {
+		_, opt.Revision = card.CachedModel(r.plan.Source)
+	}
+	text := func(what string, t *text) {
+		if t != nil {
+			opt.Inputs = append(opt.Inputs, card.Input{What: what, Name: t.file.Name, Bytes: t.file.Bytes,
+				SHA256: t.file.SHA256})
+		}
+	}
+	text("Calibration text", r.inputs.calibration)
+	text("Evaluation text", r.inputs.evaluation)
+	if c := r.plan.Calibration; c != nil && c.Text != "" {
+		opt.Effort = c.effort().String()
+	}
+}
+
 // Replaceable asks package card whether the present card can be updated.
 func (s *cardStep) Replaceable(context.Context) error {
 	return card.Writable(s.r.dir, s.r.inputs.card, s.r.opt.Force)
 }
 
 // The size of a card is about cardBytes, plus cardFileBytes for each file.
-const cardBytes, cardFileBytes = 2000, 200
+const cardBytes, cardFileBytes = 4000, 250
 
 // Predict estimates the size of a card without sections that people write.
 func (s *cardStep) Predict(context.Context, *prediction) error {

@@ -118,8 +118,12 @@ func readMatrix(ctx context.Context, path string) (*imatrix.Matrix, digest.File,
 // loadCard reads the card's template and checks that a card can be written.
 func (r *Release) loadCard() error {
 	about := cmp.Or(r.plan.Card, new(Card))
-	opt := card.Options{BaseModel: cmp.Or(about.BaseModel, card.HubModel(r.plan.Source)),
-		QuantizedBy: about.QuantizedBy, Program: r.opt.Program}
+	cached, _ := card.CachedModel(r.plan.Source)
+	opt := card.Options{BaseModel: cmp.Or(about.BaseModel, card.HubModel(r.plan.Source), cached),
+		QuantizedBy: about.QuantizedBy, Program: r.opt.Program, Repository: cmp.Or(about.Repository, r.opt.Repository)}
+	for _, n := range about.Contexts {
+		opt.Contexts = append(opt.Contexts, int64(n))
+	}
 	if about.Template != "" {
 		data, err := mmap.ReadFile(about.Template, "template", maxPlan)
 		if err != nil {

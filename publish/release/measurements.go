@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"math"
+	"slices"
 
 	"ggforge/eval"
 	"ggforge/fault"
@@ -18,13 +20,15 @@ type figure struct {
 
 // measured holds the figures of one model, under the names of ggeval compare --json.
 type measured struct {
-	Model  string  `json:"model"`
-	PPL    float64 `json:"ppl"`
-	Error  float64 `json:"ppl_error"`
-	KLD    *figure `json:"kl_divergence,omitempty"`
-	Ratio  *figure `json:"ppl_ratio,omitempty"`
-	Top    *figure `json:"same_top,omitempty"`
-	SHA256 string  `json:"sha256,omitempty"` // of the model's first file
+	Model string  `json:"model"`
+	PPL   float64 `json:"ppl"`
+	Error float64 `json:"ppl_error"`
+	KLD   *figure `json:"kl_divergence,omitempty"`
+	// ByChunk is the mean divergence of each chunk, by which two models are compared on the same text.
+	ByChunk []float64 `json:"kl_divergence_by_chunk,omitempty"`
+	Ratio   *figure   `json:"ppl_ratio,omitempty"`
+	Top     *figure   `json:"same_top,omitempty"`
+	SHA256  string    `json:"sha256,omitempty"` // of the model's first file
 }
 
 // quality is the content of quality.json, as ggeval compare --json writes it.
@@ -81,13 +85,30 @@ func (s *measurementsStep) Make(ctx context.Context) error {
 	return s.r.write(ctx, s, data)
 }
 
+// byChunk returns the mean of the divergences of each chunk's positions.
+func byChunk(divergences []float64, run eval.Run) (means []float64) {
+	chunks := len(run.Tokens) / run.Chunk
+	if chunks == 0 || len(divergences)%chunks != 0 {
+		return nil
+	}
+	for one := range slices.Chunk(divergences, len(divergences)/chunks) {
+		sum := 0.0
+		for _, d := range one {
+			sum += d
+		}
+		means = append(means, sum/float64(len(one)))
+	}
+	return means
+}
+
 // Predict estimates the size, by figures with a typical number of digits, and the time, by one run of the source.
 func (s *measurementsStep) Predict(_ context.Context, p *prediction) error {
 	q := s.header()
 	f := &figure{0.12345678901234567, 0.00123456789012345}
 	q.Base.PPL, q.Base.Error, q.Predicted = 12.345678901234567, f.Error, len(s.r.inputs.evaluationRun.Tokens)
 	for i, m := range s.r.models {
-		q.Models[i] = measured{m.item().Files[0], q.Base.PPL, f.Error, f, nil, f, unknownSum}
+		q.Models[i] = measured{Model: m.item().Files[0], PPL: q.Base.PPL, Error: f.Error, KLD: f, Ratio: f, Top: f,
+			ByChunk: slices.Repeat([]float64{f.Mean}, q.Chunks), SHA256: unknownSum}
 	}
 	data, err := q.text()
 	if err != nil {
@@ -145,8 +166,10 @@ func (s *measurementsStep) measure(ctx context.Context) (*quality, error) {
 	err = eval.Compare(ctx, base, models, run, func(i int, c *eval.Comparison) error {
 		f := func(x eval.Figure) *figure { return &figure{x.Mean, x.Error} }
 		file, _ := r.models[i].first()
+		ratio := math.Exp(c.LogRatio.Mean)
 		q.Models[i] = measured{
 			Model: file.Name, PPL: c.Model.Value, Error: c.Model.Error, KLD: f(c.Divergence), Top: f(c.Top),
+			Ratio: &figure{ratio, ratio * c.LogRatio.Error}, ByChunk: byChunk(c.Divergences, run),
 			SHA256: file.SHA256,
 		}
 		q.Base.PPL, q.Base.Error, q.Predicted = c.Base.Value, c.Base.Error, c.Base.Predicted

@@ -20,10 +20,11 @@ const (
 	qualityName  = "quality.json"
 	sumsName     = "SHA256SUMS"
 	manifestName = "manifest.json"
+	indexName    = "index.html"
 )
 
 // reserved has names that no model in the output folder can have, even if this release has no such file.
-var reserved = []string{card.FileName, qualityName, sumsName, manifestName, stateDir}
+var reserved = []string{card.FileName, qualityName, sumsName, manifestName, indexName, stateDir}
 
 // folded returns a name in the form in which file systems that ignore case compare it.
 func folded(name string) string { return strings.ToLower(name) }

@@ -63,6 +63,8 @@ type Card struct {
 	Off         bool   `plan:"off" doc:"write no card"`
 	BaseModel   string `plan:"base_model" doc:"the model of the hub that the files are quantized from, ORG/NAME"`
 	QuantizedBy string `plan:"quantized_by" doc:"the name of the publisher"`
+	Repository  string `plan:"repository" doc:"where the files will be on the hub, ORG/NAME, for the commands in the card; otherwise that of the push"`
+	Contexts    []int  `plan:"contexts" doc:"context lengths in tokens for which the card has the memory (8192)"`
 	Template    string `plan:"template" doc:"a template in Go's text/template"`
 }
 

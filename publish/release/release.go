@@ -51,6 +51,12 @@ type Options struct {
 	// Page returns the page about the model in the file (or first shard) at path, with its measurements unless
 	// results is nil. Its bytes may depend only on these and on Program. Without Page a plan with pages is refused.
 	Page func(ctx context.Context, path string, results *card.Result) ([]byte, error)
+	// Index returns the page that compares all models and links to theirs. Its bytes may depend only on i and on Program.
+	// Without Index there is no such page.
+	Index func(ctx context.Context, i Index) ([]byte, error)
+	// Repository is where the release will be pushed, ORG/NAME on the hub, "" for nowhere or elsewhere: the card's
+	// commands name it, unless the plan has another.
+	Repository string
 }
 
 // Release is a release that has been planned.
@@ -178,6 +184,7 @@ func (r *Release) addSteps(ctx context.Context) error {
 	}
 	r.addMeasurements()
 	r.addPages()
+	r.addIndex()
 	r.addCard()
 	r.addSums()
 	r.addManifest()

@@ -2,11 +2,13 @@ package release
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/internal/text/nearest"
+	"ggforge/publish/card"
 	"ggforge/publish/naming"
 	"ggforge/quantize"
 	"ggforge/quantize/allocate"
@@ -40,6 +42,14 @@ func (p *Plan) resolve() (*resolved, error) {
 	for i := range p.Outputs {
 		if err := p.resolveOutput(r, &p.Outputs[i], &limits); err != nil {
 			return nil, err
+		}
+	}
+	if c := p.Card; c != nil {
+		if c.Repository != "" && !card.HubName(c.Repository) {
+			return nil, fault.Errorf(fault.Usage, "%s is %q, want ORG/NAME", p.about("card.repository"), c.Repository)
+		}
+		if slices.Contains(c.Contexts, 0) {
+			return nil, fault.Errorf(fault.Usage, "%s has 0, want numbers of tokens", p.about("card.contexts"))
 		}
 	}
 	var err error

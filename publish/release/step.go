@@ -57,6 +57,7 @@ const (
 	kindEncoder      kind = "mmproj"
 	kindMeasurements kind = "quality"
 	kindPage         kind = "page"
+	kindIndex        kind = "index"
 	kindCard         kind = "card"
 	kindSums         kind = "sums"
 	kindManifest     kind = "manifest"
@@ -83,7 +84,7 @@ func (i *id) UnmarshalText(text []byte) error {
 
 // Item describes a step, for a dry run.
 type Item struct {
-	Kind  string   `json:"kind"` // imatrix, model, mmproj, page, quality, card, sums or manifest
+	Kind  string   `json:"kind"` // imatrix, model, mmproj, page, index, quality, card, sums or manifest
 	Name  string   `json:"name"` // within the kind
 	Type  string   `json:"type"`
 	Files []string `json:"files"` // below the output folder

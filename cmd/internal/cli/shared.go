@@ -42,6 +42,7 @@ var sharedFlags = []Flag{
 	{Name: "via", Value: Text, Default: "auto", Effect: SetsBytes, Choices: Names("auto", "f32", "f16", "bf16")},
 	{Name: "base-model", Value: Text, Effect: SetsBytes},
 	{Name: "quantized-by", Value: Text, Effect: SetsBytes},
+	{Name: "repository", Value: Text, Effect: SetsBytes},
 	// Flags about parts.
 	{Name: "part", Value: Text, Effect: RunsOnly},
 	{Name: "part-files", Aliases: []string{"parts"}, Value: File, Effect: KeepsState, With: []string{"part", "finish"}},

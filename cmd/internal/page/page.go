@@ -1,5 +1,5 @@
 // Package page writes figures as one HTML page: tables, and plots that are drawn as SVG in the page itself. The page
-// refers to nothing outside of it and has no script; its policy forbids both to the browser. All text is escaped, and
+// loads nothing from outside and has no script; its policy forbids both to the browser. A table may link to other pages. All text is escaped, and
 // controls and marks of direction in it are shown as escapes: names and metadata are untrusted text.
 //
 //	page    title, what the figures are of, parts one after the other
@@ -45,6 +45,8 @@ type Table struct {
 	Title, Note string
 	Head        []string
 	Rows        [][]string
+	// Links are addresses of other pages, relative to this one, for the names of rows; "" for none. Nil for none at all.
+	Links []string
 	// Words is set if cells are text, which may be long, instead of figures.
 	Words bool
 }
@@ -54,6 +56,14 @@ const screenColumns = 7
 
 // Scrolls reports whether the table has more columns than a screen has room for.
 func (t *Table) Scrolls() bool { return len(t.Head) > screenColumns }
+
+// Link returns the address for the name of a row, "" for none.
+func (t *Table) Link(row int) string {
+	if row >= len(t.Links) {
+		return ""
+	}
+	return t.Links[row]
+}
 
 func (*Table) part() {}
 func (*Plot) part()  {}

@@ -260,3 +260,14 @@ func TestScale(t *testing.T) {
 		}
 	}
 }
+
+// TestLinks checks that names of rows lead to pages, and that addresses are relative or escaped.
+func TestLinks(t *testing.T) {
+	html := written(t, &Page{Parts: []Part{&Table{Head: []string{"file"}, Rows: [][]string{{"a"}, {"b"}, {"c"}},
+		Links: []string{"./a%20b.html", "javascript:alert(1)"}}}})
+	for _, want := range []string{`<a href="./a%20b.html">a</a>`, `<a href="#ZgotmplZ">b</a>`, `>c</th>`} {
+		if !strings.Contains(html, want) {
+			t.Errorf("no %s in\n%s", want, html)
+		}
+	}
+}

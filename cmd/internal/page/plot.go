@@ -38,6 +38,8 @@ type Series struct {
 	Name  string
 	Shape Shape
 	X, Y  []float64
+	// Labels are the names that dots show, instead of Name. Nil for none.
+	Labels []string
 }
 
 // drawing is a plot for the template: positions are thousandths or percentages of the area.
@@ -236,8 +238,12 @@ func (s *Series) draw(p *Plot, x, y *scale, class string) drawn {
 		}
 		at, height := place(x.at(s.X[i])), place(1-y.at(v))
 		if s.Shape == Dots || s.Shape == Alone {
+			name := s.Name
+			if i < len(s.Labels) {
+				name = s.Labels[i]
+			}
 			out.Dots = append(out.Dots, dot{class, "M" + at + " " + height + "h0",
-				fmt.Sprintf("%s: %s %.6g, %s %.6g", s.Name, p.X.Name, s.X[i], p.Y.Name, v)})
+				fmt.Sprintf("%s: %s %.6g, %s %.6g", name, p.X.Name, s.X[i], p.Y.Name, v)})
 		}
 		switch {
 		case s.Shape == Alone:
