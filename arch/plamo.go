@@ -8,7 +8,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -97,15 +96,7 @@ func plamoGroup(l table.Layer, s rows.Source) (rows.Source, error) {
 // constant. Source: their classes in the reference's converter.
 var (
 	plamo2 = &table.Arch{
-		Name: "plamo2",
-		Shapes: shape.Rules{
-			Dims: shape.Table{"dt_dim": "max(64, n_embd / 16)"},
-			Tensors: shape.Merge(shape.NormsPerHead, shape.Table{
-				"ffn_up": "n_embd, 2 * n_ff", // with the gate
-				"ssm_x":  "d_inner, dt_dim + 2 * d_state", "ssm_dt": "dt_dim, dt_rank", "ssm_a": "dt_rank",
-				"ssm_d": "dt_rank", "ssm_dt_norm": "dt_dim",
-			}),
-		},
+		Name:      "plamo2",
 		Classes:   []string{"Plamo2ForCausalLM", "PLaMo2ForCausalLM"},
 		Tokenizer: tokenizer.Plamo{EndOfTurn: "<|plamo:op|>"},
 		Fused:     table.FusedQKV,
@@ -176,6 +167,14 @@ var (
 			{HF: "model.layers.layers.{bid}.mixer.B_norm_weight", GGUF: "blk.{bid}.ssm_b_norm", Exact: true},
 			{HF: "model.layers.layers.{bid}.mixer.C_norm_weight", GGUF: "blk.{bid}.ssm_c_norm", Exact: true},
 		})),
+		Graph: &graph.Model{
+			Reads: []string{"ssm.group_count"},
+			Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+			Layer: parts.Sandwich(graph.Choose{
+				{In: graph.Where("n_head_kv = 0"), Then: graph.ProjectedMamba2{}},
+				{In: graph.Every{}, Then: parts.GQA(parts.QKNorm, parts.NeoX)},
+			}, parts.SwiGLU),
+		},
 	}
 	plamo3 = &table.Arch{
 		Name:      "plamo3",

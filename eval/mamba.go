@@ -175,28 +175,10 @@ func (m *mamba2) mix(s *stream, y, x []float32, n int, last bool) error {
 		return err
 	}
 	out := buffer.Resize(&s.a, n*inner)
-	size := inner / m.rank
-	if err := parallel.For(s.ctx, len(s.states), n/s.r.Chunk*m.rank, func(i, worker int) error {
-		h := i % m.rank
-		group := h / (m.rank / m.groups) * m.state
-		buf := buffer.Resize(&s.states[worker], (m.state+1)*size+m.state)
-		state, stepped, decay := buf[:m.state*size], buf[m.state*size:][:size], buf[(m.state+1)*size:]
-		clear(state)
-		first := i / m.rank * s.r.Chunk
-		for t := first; t < first+s.r.Chunk; t++ {
-			step := vecmath.Softplus(in[t*ld+inner+mixed+h] + m.dt[h])
-			d := vecmath.Exp(step * m.a[h])
-			for j := range decay {
-				decay[j] = d
-			}
-			row, y := u[t*mixed:][:mixed], out[t*inner+h*size:][:size]
-			mine := row[h*size:][:size]
-			vecmath.Scale(stepped, mine, step)
-			clear(y)
-			vecmath.Recur(y, state, stepped, decay, row[inner+group:][:m.state], row[inner+shared+group:][:m.state])
-			vecmath.AddScaled(y, mine, m.d[h])
-		}
-		return nil
+	if err := m.scan(s, out, n, m.a, m.d, func(t, h int) (step float32, mine, b, c []float32) {
+		row, group := u[t*mixed:][:mixed], h/(m.rank/m.groups)*m.state
+		return in[t*ld+inner+mixed+h] + m.dt[h], row[h*(inner/m.rank):], row[inner+group:][:m.state],
+			row[inner+shared+group:][:m.state]
 	}); err != nil {
 		return err
 	}
@@ -206,6 +188,127 @@ func (m *mamba2) mix(s *stream, y, x []float32, n int, last bool) error {
 			vecmath.SiLUOf.Apply(z, z)
 			vecmath.Mul(y, z)
 			p.headNorm(m.norm, y)
+		}
+	}); err != nil {
+		return err
+	}
+	return s.project(y, out, n, last, m.out)
+}
+
+// scan sets out to the outputs of heads, a and d being the numbers of each: of n tokens, one chunk after the other. at
+// returns the step of head h at token t before its softplus, the head's channels, B and C.
+func (m ssm) scan(s *stream, out []float32, n int, a, d []float32,
+	at func(t, h int) (step float32, mine, b, c []float32)) error {
+	size := m.inner / m.rank
+	return parallel.For(s.ctx, len(s.states), n/s.r.Chunk*m.rank, func(i, worker int) error {
+		h := i % m.rank
+		buf := buffer.Resize(&s.states[worker], (m.state+1)*size+m.state)
+		state, stepped, decay := buf[:m.state*size], buf[m.state*size:][:size], buf[(m.state+1)*size:]
+		clear(state)
+		first := i / m.rank * s.r.Chunk
+		for t := first; t < first+s.r.Chunk; t++ {
+			step, mine, b, c := at(t, h)
+			step, mine = vecmath.Softplus(step), mine[:size]
+			factor := vecmath.Exp(step * a[h])
+			for j := range decay {
+				decay[j] = factor
+			}
+			y := out[t*m.inner+h*size:][:size]
+			vecmath.Scale(stepped, mine, step)
+			clear(y)
+			vecmath.Recur(y, state, stepped, decay, b, c)
+			vecmath.AddScaled(y, mine, d[h])
+		}
+		return nil
+	})
+}
+
+// projectedMamba2 is mamba2 with B, C and the low-rank input of steps projected from the convolution's output and
+// normalized; all heads share B and C. Source: the graph of llama.cpp for PLaMo 2.
+type projectedMamba2 struct {
+	ssm                 // rank is the number of heads
+	low                 int
+	in, x, dt, out      *linear
+	conv                *convolution
+	a, d                []float32 // by head
+	bNorm, norm, dtNorm *norm     // of B, C and the input of steps
+}
+
+var _ = operation(newProjectedMamba2)
+
+func newProjectedMamba2(b *builder, of graph.ProjectedMamba2) mixer {
+	t, k := b.t, b.ssm()
+	if k.inner%k.rank != 0 {
+		b.fail(fault.Broken, "a state space model of %d channels and %d heads", k.inner, k.rank)
+	}
+	m := &projectedMamba2{ssm: k, low: b.count(of.StepsRank())}
+	m.in = t.requiredLinear(b.name("ssm_in"), b.p.width, 2*k.inner)
+	m.conv = b.convolution(b.name("ssm_conv1d"), true, k.conv, k.inner)
+	m.x = t.requiredLinear(b.name("ssm_x"), k.inner, m.low+2*k.state)
+	m.dt = t.requiredLinear(b.name("ssm_dt"), m.low, k.rank)
+	if m.dt.bias == nil {
+		t.required(b.name("ssm_dt.bias"))
+	}
+	m.a, m.d = t.requiredValues(b.name("ssm_a"), k.rank), t.requiredValues(b.name("ssm_d"), k.rank)
+	m.dtNorm, m.bNorm, m.norm = b.bareNamed("ssm_dt_norm", m.low), b.bareNamed("ssm_b_norm", k.state),
+		b.bareNamed("ssm_c_norm", k.state)
+	m.out = t.requiredLinear(b.name("ssm_out"), k.inner, b.p.width)
+	return m
+}
+
+// bareNamed returns the norm of n values whose tensor has no ".weight".
+func (b *builder) bareNamed(name string, n int) *norm {
+	return &norm{weight: b.t.requiredValues(b.name(name), n)}
+}
+
+func (m *projectedMamba2) mix(s *stream, y, x []float32, n int, last bool) error {
+	p, inner, size := s.m.p, m.inner, m.inner/m.rank
+	zx, mixed, u := buffer.Resize(&s.qkv, n*2*inner), buffer.Resize(&s.temp[0], n*inner), buffer.Resize(&s.mid, n*inner)
+	if err := s.linear(zx, 2*inner, x, n, m.in); err != nil {
+		return err
+	}
+	if err := s.eachRows(n, func(a, b int) {
+		for i := a * m.rank; i < b*m.rank; i++ { // heads of all tokens
+			copy(mixed[i*size:][:size], zx[(2*i+1)*size:])
+		}
+	}); err != nil {
+		return err
+	}
+	if err := m.conv.run(s, u, mixed, inner, n); err != nil {
+		return err
+	}
+	ld := m.low + 2*m.state
+	bcd, low, steps := buffer.Resize(&s.temp[1], n*ld), buffer.Resize(&s.temp[2], n*m.low),
+		buffer.Resize(&s.routerLogits, n*m.rank)
+	defer func() { s.routerLogits = s.routerLogits[:0] }()
+	if err := s.linear(bcd, ld, u, n, m.x); err != nil {
+		return err
+	}
+	if err := s.eachRows(n, func(a, b int) {
+		for t := a; t < b; t++ {
+			row := bcd[t*ld:][:ld]
+			p.normalize(m.bNorm, row[:m.state], row[:m.state], m.state)
+			p.normalize(m.norm, row[m.state:][:m.state], row[m.state:][:m.state], m.state)
+			p.normalize(m.dtNorm, low[t*m.low:][:m.low], row[2*m.state:], m.low)
+		}
+	}); err != nil {
+		return err
+	}
+	if err := s.linear(steps, m.rank, low, n, m.dt); err != nil {
+		return err
+	}
+	out := buffer.Resize(&s.a, n*inner)
+	if err := m.scan(s, out, n, m.a, m.d, func(t, h int) (step float32, mine, b, c []float32) {
+		row := bcd[t*ld:]
+		return steps[t*m.rank+h], u[t*inner+h*size:], row[:m.state], row[m.state:][:m.state]
+	}); err != nil {
+		return err
+	}
+	if err := s.eachRows(n, func(a, b int) {
+		for i := a * m.rank; i < b*m.rank; i++ {
+			z := zx[2*i*size:][:size]
+			vecmath.SiLUOf.Apply(z, z)
+			vecmath.Mul(out[i*size:][:size], z)
 		}
 	}); err != nil {
 		return err

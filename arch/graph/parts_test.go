@@ -223,6 +223,19 @@ ssm_a: 1 x 4
 ssm_d: 1 x 4
 ssm_out: 32 x 64
 `, []Cache{{State: 3*64 + 8*32}}},
+		{"Mamba 2, projected", ProjectedMamba2{}, ssm.with(values{"ssm.group_count": u32(0)}), nil, `
+ssm_in: 64 x 64
+ssm_conv1d: 4 x 32
+ssm_x: 32 x 80
+ssm_dt.bias: 4
+ssm_dt: 64 x 4
+ssm_a: 4
+ssm_d: 4
+ssm_dt_norm: 64
+ssm_b_norm: 8
+ssm_c_norm: 8
+ssm_out: 32 x 64
+`, []Cache{{State: 32 * (3 + 8)}}},
 		{"gated delta net", GatedDeltaNet{}, ssm, nil, `
 attn_qkv: 64 x 64
 attn_gate: 64 x 32

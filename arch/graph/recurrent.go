@@ -12,6 +12,14 @@ type Mamba1 struct{}
 // Mamba2 is a state space model of heads with one decay each.
 type Mamba2 struct{}
 
+// ProjectedMamba2 is Mamba 2 in which, as in Mamba 1, the convolution is over channels only, and B, C and the low-rank
+// input of steps are a projection of its output; all three are normalized (PLaMo 2). In ssm_in each head has its gate
+// before its channels.
+type ProjectedMamba2 struct{}
+
+// StepsRank is the rank of the steps, as llama.cpp has it.
+func (ProjectedMamba2) StepsRank() Num { return "max(64, n_embd / 16)" }
+
 // GatedDeltaNet is the gated delta rule. Several heads share queries and keys: head h those of h mod n_group if
 // KeysTakeTurns, otherwise those of its group of neighbours.
 type GatedDeltaNet struct{ KeysTakeTurns bool }
@@ -40,15 +48,16 @@ type RWKV7 struct{}
 // ShortConv is the gated convolution of LFM2; it is centered where attention is not causal.
 type ShortConv struct{}
 
-func (Mamba1) part()        {}
-func (Mamba2) part()        {}
-func (GatedDeltaNet) part() {}
-func (KDA) part()           {}
-func (Lightning) part()     {}
-func (RWKV6) part()         {}
-func (QRWKV6) part()        {}
-func (RWKV7) part()         {}
-func (ShortConv) part()     {}
+func (Mamba1) part()          {}
+func (Mamba2) part()          {}
+func (ProjectedMamba2) part() {}
+func (GatedDeltaNet) part()   {}
+func (KDA) part()             {}
+func (Lightning) part()       {}
+func (RWKV6) part()           {}
+func (QRWKV6) part()          {}
+func (RWKV7) part()           {}
+func (ShortConv) part()       {}
 
 const (
 	kdaSize    Num = "@kda.head_dim"
@@ -66,13 +75,14 @@ var (
 	rwkv6Sizes = []Num{wkvSize, wkvShifts, wkvHeads, wkvExtra, wkvDecay}
 )
 
-func (Mamba1) asks() []Num        { return slices.Concat(ssmSizes, []Num{"@ssm.dt_b_c_rms"}) }
-func (Mamba2) asks() []Num        { return ssmSizes }
-func (GatedDeltaNet) asks() []Num { return ssmSizes }
-func (Lightning) asks() []Num     { return []Num{"n_head", "n_embd_head_k", "n_layer"} }
-func (RWKV6) asks() []Num         { return rwkv6Sizes }
-func (QRWKV6) asks() []Num        { return rwkv6Sizes }
-func (ShortConv) asks() []Num     { return []Num{convLength, "@attention.causal"} }
+func (Mamba1) asks() []Num            { return slices.Concat(ssmSizes, []Num{"@ssm.dt_b_c_rms"}) }
+func (Mamba2) asks() []Num            { return ssmSizes }
+func (p ProjectedMamba2) asks() []Num { return slices.Concat(ssmSizes, []Num{p.StepsRank()}) }
+func (GatedDeltaNet) asks() []Num     { return ssmSizes }
+func (Lightning) asks() []Num         { return []Num{"n_head", "n_embd_head_k", "n_layer"} }
+func (RWKV6) asks() []Num             { return rwkv6Sizes }
+func (QRWKV6) asks() []Num            { return rwkv6Sizes }
+func (ShortConv) asks() []Num         { return []Num{convLength, "@attention.causal"} }
 
 func (k KDA) asks() []Num {
 	if k.Bounded {
@@ -132,6 +142,29 @@ func (Mamba2) Declare(d *Decl) {
 	d.vector(May, "ssm_norm", d.pick("ssm_norm", []int64{size, groups}, []int64{size}, []int64{inner})...)
 	d.linear(Yes, "ssm_out", AttnOutRole, inner, embd)
 	d.state(add(mul(kept, add(inner, shared)), mul(state, inner)))
+}
+
+// Declare is Part.Declare. dt_rank is the number of heads, which share B and C.
+func (p ProjectedMamba2) Declare(d *Decl) {
+	embd, inner, state, heads := d.Size("n_embd"), d.Size("d_inner"), d.Size("d_state"), d.Size("dt_rank")
+	if groups := d.Size("n_group"); heads < 1 || inner%heads != 0 || groups != 0 {
+		d.contradiction("a state space model of %d channels, %d heads and %d groups, want a multiple and no groups",
+			inner, heads, groups)
+		return
+	}
+	rank := d.Size(p.StepsRank())
+	d.linear(Yes, "ssm_in", QKVRole, embd, mul(2, inner))
+	kept := d.convolution("ssm_conv1d", d.Size("d_conv"), inner)
+	d.linear(Yes, "ssm_x", Other, inner, add(rank, mul(2, state)))
+	d.exact(Yes, "ssm_dt.bias", KernelRole, heads)
+	d.linear(Yes, "ssm_dt", Other, rank, heads)
+	d.exact(Yes, "ssm_a", KernelRole, heads)
+	d.exact(Yes, "ssm_d", KernelRole, heads)
+	d.exact(Yes, "ssm_dt_norm", NormRole, rank)
+	d.exact(Yes, "ssm_b_norm", NormRole, state)
+	d.exact(Yes, "ssm_c_norm", NormRole, state)
+	d.linear(Yes, "ssm_out", AttnOutRole, inner, embd)
+	d.state(mul(inner, add(kept, state)))
 }
 
 // Declare is Part.Declare. dt_rank is the number of heads, n_group that of heads of queries and keys.

@@ -274,7 +274,8 @@ func (s *summary) part(p Part) (mixers, ffns []alternative) {
 
 // mixerNames are the usual names of parts without options, by type.
 var mixerNames = map[string]string{
-	"Mamba1": "Mamba", "Mamba2": "Mamba 2", "GatedDeltaNet": "gated DeltaNet", "Lightning": "lightning attention",
+	"Mamba1": "Mamba", "Mamba2": "Mamba 2",
+	"ProjectedMamba2": "Mamba 2 with projected B and C", "GatedDeltaNet": "gated DeltaNet", "Lightning": "lightning attention",
 	"RWKV6": "RWKV 6", "QRWKV6": "RWKV 6 without bonus", "RWKV7": "RWKV 7", "ShortConv": "gated short convolution",
 	"Matrix": "linear layer", "Laurel": "LAuReL",
 }

@@ -70,9 +70,8 @@ var Common = Rules{
 		"nextn.hnorm":            "n_embd",
 		"nextn.shared_head_head": "n_embd, n_vocab", "nextn.shared_head_norm": "n_embd",
 
-		"ssm_in": "n_embd, 2 * d_inner", "ssm_conv1d": "d_conv, d_inner", "ssm_x": "d_inner, dt_rank + 2 * d_state",
-		"ssm_dt": "dt_rank, d_inner", "ssm_a": "d_state, d_inner", "ssm_d": "d_inner", "ssm_out": "d_inner, n_embd",
-		"ssm_dt_norm": "dt_rank", "ssm_b_norm": "d_state", "ssm_c_norm": "d_state",
+		"ssm_conv1d": "d_conv, d_inner", "ssm_dt": "dt_rank, d_inner", "ssm_a": "d_state, d_inner",
+		"ssm_out":        "d_inner, n_embd",
 		"shortconv.conv": "@shortconv.l_cache, n_embd", "shortconv.in_proj": "n_embd, 3 * n_embd",
 		"shortconv.out_proj": "n_embd, n_embd",
 

@@ -391,6 +391,8 @@ func (b *batch) part(p graph.Part, x *result) *result {
 		return b.mamba1(x)
 	case graph.Mamba2:
 		return b.mamba2(x)
+	case graph.ProjectedMamba2:
+		return b.projectedMamba2(p, x)
 	case graph.GatedDeltaNet:
 		return b.deltaNet(x)
 	case graph.KDA:

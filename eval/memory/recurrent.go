@@ -85,6 +85,25 @@ func (b *batch) mamba2(x *result) *result {
 	return b.linear(b.view(y), "ssm_out", b.width())
 }
 
+// projectedMamba2 adds Mamba 2 with projected B, C and steps.
+func (b *batch) projectedMamba2(of graph.ProjectedMamba2, x *result) *result {
+	inner, state, heads := b.number("d_inner"), b.number("d_state"), b.number("dt_rank")
+	rank, size := b.number(of.StepsRank()), b.number("d_conv")
+	bytes := b.floats(inner)
+	kept := b.state(inner * max(0, size-1))
+	all := b.op(2*bytes, b.linear(x, "ssm_in", 2*inner))
+	conv := b.convolution(kept, b.op(bytes, b.partView(all, bytes)), inner, size)
+	c := b.inPlace(bytes, b.op(bytes, conv))
+	three := b.op(b.floats(rank+2*state), c)
+	keys := b.bareNorm(b.partView(three, b.floats(state)))
+	values := b.bareNorm(b.partView(three, b.floats(state)))
+	dt := b.linear(b.bareNorm(b.partView(three, b.floats(rank))), "ssm_dt", heads)
+	y := b.scanStates(inner, inner*state, b.view(c), dt, keys, values)
+	y = b.inPlace(bytes, y, b.op(bytes, b.view(c)))
+	z := b.op(bytes, b.partView(all, bytes))
+	return b.linear(b.op(bytes, z, y), "ssm_out", b.width())
+}
+
 // deltaNet adds the gated delta rule.
 func (b *batch) deltaNet(x *result) *result {
 	inner, state, heads := b.number("d_inner"), b.number("d_state"), b.number("dt_rank")

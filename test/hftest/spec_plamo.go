@@ -42,7 +42,7 @@ func init() {
 	`
 	add(Spec{
 		Name:      "plamo2",
-		NoLoad:    "the runtime does not finish with sizes as small as these",
+		NoLoad:    "the runtime does not finish if the first layer has no attention: its RoPE is of 0 values",
 		Tokenizer: "none",
 		Files:     plamoFiles("Plamo2Tokenizer"),
 		NoEdge:    true,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"ggforge/gguf"
@@ -17,23 +18,27 @@ import (
 var sized = []struct {
 	spec, set string
 	keys      map[string]gguf.Value
+	swapped   bool // the first two layers change places
 }{
-	{"baichuan", `{"num_hidden_layers": 32}`, nil},
-	{"baichuan", `{"num_hidden_layers": 40}`, nil},
-	{"exaone4", `{"num_hidden_layers": 64, "layer_types": null}`, nil},
-	{"deepseek-v2-lite", `{"num_hidden_layers": 27}`, nil},
-	{"kimi-vl", `{"text_config": {"num_hidden_layers": 27}}`, nil},
+	{"baichuan", `{"num_hidden_layers": 32}`, nil, false},
+	{"baichuan", `{"num_hidden_layers": 40}`, nil, false},
+	{"exaone4", `{"num_hidden_layers": 64, "layer_types": null}`, nil, false},
+	{"deepseek-v2-lite", `{"num_hidden_layers": 27}`, nil, false},
+	{"kimi-vl", `{"text_config": {"num_hidden_layers": 27}}`, nil, false},
 	{"mistral4", `{}`, map[string]gguf.Value{"attention.temperature_scale": gguf.Float32(0.3),
-		"attention.temperature_length": gguf.Uint32(16)}},
+		"attention.temperature_length": gguf.Uint32(16)}, false},
 	{"ministral3", `{}`, map[string]gguf.Value{"attention.temperature_scale": gguf.Float32(0.3),
-		"rope.scaling.original_context_length": gguf.Uint32(16)}},
+		"rope.scaling.original_context_length": gguf.Uint32(16)}, false},
 	{"gpt_oss", `{"unpacked": true, "quantization_config": null}`,
-		map[string]gguf.Value{"attention.sliding_window": gguf.Uint32(16)}},
-	{"gemma4", `{}`, map[string]gguf.Value{"attention.sliding_window": gguf.Uint32(16)}},
-	{"mimo2", `{}`, map[string]gguf.Value{"attention.sliding_window": gguf.Uint32(16)}},
-	{"afmoe", `{}`, map[string]gguf.Value{"attention.sliding_window": gguf.Uint32(16)}},
+		map[string]gguf.Value{"attention.sliding_window": gguf.Uint32(16)}, false},
+	{"gemma4", `{}`, map[string]gguf.Value{"attention.sliding_window": gguf.Uint32(16)}, false},
+	{"mimo2", `{}`, map[string]gguf.Value{"attention.sliding_window": gguf.Uint32(16)}, false},
+	{"afmoe", `{}`, map[string]gguf.Value{"attention.sliding_window": gguf.Uint32(16)}, false},
 	{"qwen3_asr", `{}`, map[string]gguf.Value{"rope.dimension_sections": gguf.Array(gguf.Int32Type, gguf.Int32(6),
-		gguf.Int32(4), gguf.Int32(4), gguf.Int32(2))}},
+		gguf.Int32(4), gguf.Int32(4), gguf.Int32(2))}, false},
+	// the runtime does not finish if the first layer has no attention
+	{"plamo2", `{}`, map[string]gguf.Value{"attention.head_count": gguf.Int32s([]int32{4, 0, 0, 4}),
+		"attention.head_count_kv": gguf.Int32s([]int32{2, 0, 0, 2})}, true},
 }
 
 // TestEvaluateSized is TestEvaluate for the specs of sized.
@@ -56,7 +61,15 @@ func TestEvaluateSized(t *testing.T) {
 				edited.Metadata.Set(m.Architecture()+"."+key, value)
 			}
 			for _, x := range m.Tensors {
-				edited.Tensors = append(edited.Tensors, writer.Tensor{Name: x.Name, Type: x.Type, Source: x.Source})
+				name := x.Name
+				if c.swapped {
+					if rest, ok := strings.CutPrefix(name, "blk.0."); ok {
+						name = "blk.1." + rest
+					} else if rest, ok := strings.CutPrefix(name, "blk.1."); ok {
+						name = "blk.0." + rest
+					}
+				}
+				edited.Tensors = append(edited.Tensors, writer.Tensor{Name: name, Type: x.Type, Source: x.Source})
 			}
 			_, err = writer.Write(context.Background(), edited, writer.Options{Force: true})
 			must(t, err)

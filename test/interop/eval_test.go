@@ -77,6 +77,16 @@ func skipWrong(t *testing.T, m *model.Model) {
 	switch name := m.Architecture(); {
 	case strings.HasSuffix(t.Name(), "grovemoe/edge"):
 		skip(t, "states of 1e24, whose squares the runtime's RMS norm adds up in float32: all its logits are 0")
+	case name == "plamo2":
+		if v, ok := m.Metadata.Get(name + ".attention.head_count"); ok {
+			for first := range v.Elems() {
+				if n, _ := first.Int(); n == 0 {
+					skip(t, "the runtime does not finish if the first layer has no attention, because its RoPE is of 0 "+
+						"values; with the first two layers exchanged perplexities are equal (TestEvaluateSized)")
+				}
+				break
+			}
+		}
 	case strings.HasSuffix(name, "rwkv7"):
 		v, _ := m.Metadata.Get(name + ".wkv.head_size")
 		if n, _ := v.Int(); n%64 != 0 {
