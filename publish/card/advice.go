@@ -47,9 +47,9 @@ func (c *Card) advise() {
 		if other, better := c.instead(i); other != nil {
 			name := c.called(other)
 			if better {
-				f.Advice = fmt.Sprintf("no reason to take it: %s is smaller and nearer to the original", name)
+				f.Advice = fmt.Sprintf("no reason to take it: %s is smaller and nearer", name)
 			} else {
-				f.Advice += fmt.Sprintf("; %s is smaller and as near to the original", name)
+				f.Advice += fmt.Sprintf("; %s is smaller and as near", name)
 			}
 			continue
 		}

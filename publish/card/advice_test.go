@@ -71,10 +71,10 @@ func TestAdvice(t *testing.T) {
 			[]string{"start here: large loss", worst}},
 		// better by more than the error of the difference, which is much less than that of each mean
 		{"better", 9000, []Measured{measured(0.0205, 0.0001), measured(0.02, 0)}, []float64{6, 5}, 1,
-			[]string{"no reason to take it: `B` is smaller and nearer to the original", "start here: small loss"}},
+			[]string{"no reason to take it: `B` is smaller and nearer", "start here: small loss"}},
 		// as near: the upper end of the difference is within a tenth
 		{"as near", 9000, []Measured{measured(0.02, 0.001), measured(0.0201, 0)}, []float64{6, 5}, 1,
-			[]string{"small loss; `B` is smaller and as near to the original", "start here: small loss"}},
+			[]string{"small loss; `B` is smaller and as near", "start here: small loss"}},
 		// the difference is not shown: own swings
 		{"not shown", 9000, []Measured{measured(0.02, 0.02), measured(0.0201, 0)}, []float64{6, 5}, 1,
 			[]string{"small loss", "start here: small loss"}},

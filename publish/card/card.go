@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"ggforge/eval/memory"
 	"ggforge/fault"
@@ -216,10 +217,14 @@ func (c *Card) setFigures(all []Result) {
 		m := r.Files[name(f)]
 		f.measured, f.KLD, f.PPL = m, m.Divergence, m.PPL
 		if f.KLD != nil {
-			c.HasDivergence, f.Divergence = true, DivergenceText(*f.KLD)
+			c.HasDivergence, f.Divergence = true, unbroken(DivergenceText(*f.KLD))
 		}
 		if f.PPL != nil {
-			c.HasPerplexity, f.Perplexity = true, perplexity(m)
+			ppl, change, _ := strings.Cut(perplexity(m), " (")
+			if change != "" {
+				change = " (" + unbroken(change)
+			}
+			c.HasPerplexity, f.Perplexity = true, unbroken(ppl)+change
 		}
 	}
 	c.results, c.predicted = r, r.Predicted
@@ -232,8 +237,8 @@ func (c *Card) setFigures(all []Result) {
 	}
 	c.Measured += "."
 	if c.HasDivergence {
-		c.Measured += " KL divergence is how far the probabilities of the next token are from those of the model before " +
-			"quantization, in nats per token: 0 is no difference."
+		c.Measured += " KL divergence is how far the probabilities of the next token are from those of the original, in nats " +
+			"per token: 0 is no difference, and nearer is less."
 	}
 	if r.Base != nil {
 		c.Measured += fmt.Sprintf(" That model's perplexity is %.2f", r.Base.Mean)

@@ -107,7 +107,7 @@ func TestCard(t *testing.T) {
 		t.Errorf("tags %v, languages %v", tags, m["language"])
 	}
 	for _, want := range []string{
-		"# Tiny Go GGUF", "[large.gguf](./large.gguf) | `Q8_0` |", "0.0004 ± 0.0001",
+		"# Tiny Go GGUF", "[large.gguf](./large.gguf) | `Q8_0` |", "0.0004\u00a0±\u00a00.0001",
 		"over 1000 predicted tokens; it takes 5000", "`wiki.txt`, 1000 predicted tokens", "perplexity is 9.50",
 		"[encoders/mmproj-x.gguf](./encoders/mmproj-x.gguf) | sees or hears", "made with `text.txt`, 7 tensors |",
 		"| Program | ggforge 1 |", "llama-server -m large.gguf --mmproj encoders/mmproj-x.gguf",

@@ -3,6 +3,7 @@ package card
 import (
 	"fmt"
 	"math"
+	"strings"
 )
 
 // decimals returns the number of decimals up to the first digit of an error, at most most.
@@ -26,6 +27,9 @@ func within(f Figure, most int) string {
 // leastDivergence is the smallest divergence, in nats per token, that a card shows as a number: less comes from the
 // rounding of float32.
 const leastDivergence = 1e-4
+
+// unbroken returns text whose lines do not break: figures in a table stay on one line.
+func unbroken(s string) string { return strings.ReplaceAll(s, " ", "\u00a0") }
 
 // DivergenceText returns a KL divergence as text. One that its error hides is less than a power of ten.
 func DivergenceText(f Figure) string {

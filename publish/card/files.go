@@ -85,7 +85,7 @@ func readFile(dir, path string, contexts []int64) (*File, gguf.Metadata, error) 
 			}
 		}
 	})
-	f.Size, f.BPW, f.Link = size.Text(f.Bytes), fmt.Sprintf("%.2f", f.Bits), link(path, relative(path))
+	f.Size, f.BPW, f.Link = unbroken(size.Text(f.Bytes)), fmt.Sprintf("%.2f", f.Bits), link(path, relative(path))
 	if r, ok := quantize.RecipeOf(m); ok {
 		f.Type = code(r.Name)
 	}
@@ -145,7 +145,7 @@ func (c *Card) setMemory(wanted []int64) {
 		c.Contexts = append(c.Contexts, name)
 		for i := range c.Files {
 			f := &c.Files[i]
-			f.Memory = append(f.Memory, size.Text(f.uses[k].Total()))
+			f.Memory = append(f.Memory, unbroken(size.Text(f.uses[k].Total())))
 		}
 	}
 }
