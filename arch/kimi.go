@@ -117,7 +117,26 @@ var kimiK3 = &table.Arch{
 		{HF: "model.layers.{bid}.block_sparse_moe.routed_expert_norm", GGUF: "blk.{bid}.ffn_routed_norm",
 			Optional: true},
 	})),
+	Graph: &graph.Model{
+		Reads: []string{"attention.key_length_mla!", "attention.value_length_mla!", "expert_gating_func!",
+			"expert_weights_norm", "expert_weights_scale", "activation.situ_beta!", "activation.situ_linear_beta!"},
+		Streams: graph.AttentionResiduals{}, Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: []graph.Step{
+			graph.Attended{Name: "attn", Keeps: true, Residual: graph.Residual{Pre: graph.Norm{Name: "attn_norm"},
+				Part: graph.Choose{
+					{In: graph.Where("n_head_kv = 0 and @kda.gate_lower_bound != 0"),
+						Then: graph.KDA{Bounded: true, Negative: true, FullGate: true}},
+					{In: graph.Where("n_head_kv = 0"), Then: graph.KDA{Negative: true, FullGate: true}},
+					{In: graph.Every{}, Then: graph.MLA{After: []graph.OutStep{graph.OutGate{}}}},
+				}}},
+			graph.Attended{Name: "ffn", Residual: graph.Residual{Pre: graph.Norm{Name: "ffn_norm"},
+				Part: parts.Sparse(graph.MoE{Router: parts.RouterBias, Experts: kimiFFN, Shared: graph.MayShared,
+					With: []graph.MoEOption{graph.LatentExperts{Routed: true}}}, kimiFFN)}},
+		},
+	},
 }
+
+var kimiFFN = graph.FFN{Act: graph.SiTU{Beta: "@activation.situ_beta", Linear: "@activation.situ_linear_beta"}}
 
 // kimiTensors are the rows of both models, attention excluded.
 var kimiTensors = slices.Concat(parts.EmbedRows, parts.NormRows, parts.Only(parts.DenseFirst, parts.MLPRows),

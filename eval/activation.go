@@ -2,6 +2,7 @@ package eval
 
 import (
 	"ggforge/arch/graph"
+	"ggforge/fault"
 	"ggforge/internal/kernel/vecmath"
 )
 
@@ -81,6 +82,37 @@ func (u limitedSwiGLU) derivatives(dgate, dup, gate, up []float32) {
 	}
 }
 
+// situ is b·tanh(gate/b)·σ(gate) ⊙ l·tanh(up/l), or ⊙ up where l is not above 0.
+type situ struct{ beta, linear float32 }
+
+// factors returns the three factors.
+func (u situ) factors(gate, up float32) (a, s, v float32) {
+	a, s, v = vecmath.Tanh(gate*(1/u.beta))*u.beta, vecmath.Sigmoid(gate), up
+	if u.linear > 0 {
+		v = vecmath.Tanh(up*(1/u.linear)) * u.linear
+	}
+	return a, s, v
+}
+
+func (u situ) apply(dst, gate, up []float32) {
+	for i, g := range gate {
+		a, s, v := u.factors(g, up[i])
+		dst[i] = float32(a*s) * v
+	}
+}
+
+func (u situ) derivatives(dgate, dup, gate, up []float32) {
+	for i, g := range gate {
+		a, s, v := u.factors(g, up[i])
+		slope := func(y, cap float32) float32 { return 1 - float32(y/cap)*float32(y/cap) } // of cap·tanh(x/cap)
+		dgate[i] = (float32(slope(a, u.beta)*s) + float32(a*float32(s*(1-s)))) * v
+		dup[i] = float32(a * s)
+		if u.linear > 0 {
+			dup[i] *= slope(v, u.linear)
+		}
+	}
+}
+
 // xIELU is the activation of Apertus: a parabola above 0 and an exponential below.
 type xIELU struct{ alphaN, alphaP, beta, eps float32 }
 
@@ -128,6 +160,12 @@ func (b *builder) activation(a graph.Activation) (vecmath.Function, ffnActivatio
 			return vecmath.Function{}, limitedSwiGLU{limit, a.Late}
 		}
 		return vecmath.SiLUOf, nil
+	case graph.SiTU:
+		u := situ{float32(b.float(a.Beta)), float32(b.float(a.Linear))}
+		if u.beta <= 0 {
+			b.fail(fault.Broken, "%s is %v, want a number above 0", a.Beta, u.beta)
+		}
+		return vecmath.Function{}, u
 	case graph.SparseGELU: // feedForward.sparse is the other part
 		return vecmath.GELUOf, nil
 	case graph.XIELU:

@@ -272,6 +272,8 @@ func (b *builder) steps(list []graph.Step) {
 			l.steps[n].(*residual).input, l.keepsInput = true, true
 		case graph.Connected:
 			b.connected(s)
+		case graph.Attended:
+			b.attended(s)
 		case graph.AddEmbedding:
 			if v := b.t.vector(b.name(s.Tensor)+".weight", 1); v != nil {
 				l.steps = append(l.steps, addEmbedding(v[0]))
@@ -354,7 +356,7 @@ func implemented(v any) bool {
 	switch v := v.(type) {
 	case graph.Residual, graph.Parallel, graph.AddInput, graph.Normalize, graph.ScaleStream, graph.LearnedScale,
 		graph.ChooseStep, graph.Choose, graph.Nothing, graph.FromInput, graph.AddEmbedding, graph.Repeat, graph.HRM,
-		graph.AltUp, graph.HyperConnections, graph.Connected,
+		graph.AltUp, graph.HyperConnections, graph.Connected, graph.AttentionResiduals, graph.Attended,
 		graph.PerLayerEmbedding, graph.NormKind,
 		graph.Separate, graph.GatedQueries, graph.KeysAsValues, graph.SharedKV, graph.ValueExperts,
 		graph.RoPE, graph.QKNorm, graph.UnitNorm, graph.QueryGain, graph.ValueNorm, graph.Temperature, graph.Clamp,
@@ -362,7 +364,7 @@ func implemented(v any) bool {
 		graph.SoftCap, graph.ALiBi, graph.RelativeBias, graph.Sinks, graph.OnScores,
 		graph.BlockIndexer, graph.Indexer, graph.SharedIndexer, graph.SharedKeyNorm,
 		graph.OutGate, graph.SoftplusGate, graph.OutFactor, graph.OutNorm,
-		graph.Act, graph.SwiGLUOAI, graph.LimitedSwiGLU, graph.SparseGELU, graph.XIELU, graph.ActOf,
+		graph.Act, graph.SwiGLUOAI, graph.LimitedSwiGLU, graph.SiTU, graph.SparseGELU, graph.XIELU, graph.ActOf,
 		graph.EarlyRouter, graph.WeighInputs, graph.LatentExperts, graph.SharedFFN, graph.HalvedSum,
 		graph.GroupExperts, graph.RouterNorm,
 		graph.Pool, graph.MeanGELU, graph.LastSoftmax, graph.Layers, graph.Quirk:

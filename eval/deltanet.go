@@ -205,6 +205,9 @@ func newKimiDeltaNet(b *builder, of graph.KDA) mixer {
 		d.convs[j] = b.convolution(b.name(fmt.Sprintf("ssm_conv1d_%c", letter)), true, size, 1, all)
 	}
 	product := func(name string) *lowRank { // of two matrices, or one
+		if of.FullGate && name == "ssm_g" {
+			return &lowRank{in: t.requiredLinear(b.name(name), p.width, all)}
+		}
 		if t.all[b.name(name+"_b.weight")] == nil {
 			return &lowRank{in: t.requiredLinear(b.name(name+"_a"), p.width, all)}
 		}
@@ -220,7 +223,17 @@ func newKimiDeltaNet(b *builder, of graph.KDA) mixer {
 	}
 	d.beta, d.out = t.requiredLinear(b.name("ssm_beta"), p.width, d.heads),
 		t.requiredLinear(b.name("attn_output"), all, p.width)
-	d.bias, d.a = t.requiredValues(b.name("ssm_dt.bias"), all), t.requiredValues(b.name("ssm_a"), 1, d.heads)
+	d.bias = t.requiredValues(b.name("ssm_dt.bias"), all)
+	if of.Negative {
+		d.a = t.requiredValues(b.name("ssm_a"), d.heads)
+	} else {
+		d.a = t.requiredValues(b.name("ssm_a"), 1, d.heads)
+	}
+	if of.Negative && of.Bounded {
+		for i := range d.a {
+			d.a[i] = -d.a[i]
+		}
+	}
 	d.norm = &norm{weight: t.requiredValues(b.name("ssm_norm.weight"), d.size)}
 	return d
 }

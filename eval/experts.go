@@ -33,6 +33,7 @@ type experts struct {
 	earlyRouter        bool          // the router reads the stream before the layer
 	width              int           // of the inputs and outputs of experts
 	projection         *lowRank      // to that width and back, nil if it is the stream's
+	projectionNorm     *norm         // of what is projected back, or nil
 	halved             bool          // the sum with the shared expert is halved
 	perGroup           *groupExperts // further experts of groups, or nil
 	weighInputs        bool          // inputs are weighed; experts are chosen by the logits of the router
@@ -91,10 +92,14 @@ func newExperts(b *builder, of graph.MoE) mixer {
 		case graph.GroupExperts:
 			x.newGroups(b, of.Experts)
 		case graph.LatentExperts:
-			if down := t.all[b.name("ffn_latent_down.weight")]; down != nil && len(down.NE) == 2 {
+			name := b.name(option.Name())
+			if down := t.all[name+"down.weight"]; down != nil && len(down.NE) == 2 {
 				x.width = int(min(down.NE[1], maxSize))
-				x.projection = &lowRank{in: t.requiredLinear(b.name("ffn_latent_down"), p.width, x.width),
-					out: t.requiredLinear(b.name("ffn_latent_up"), x.width, p.width)}
+				x.projection = &lowRank{in: t.requiredLinear(name+"down", p.width, x.width),
+					out: t.requiredLinear(name+"up", x.width, p.width)}
+				if option.Routed {
+					x.projectionNorm = t.norm(name+"norm", x.width)
+				}
 			}
 		default:
 			b.unsupported("option of experts", option)
@@ -414,6 +419,14 @@ func (s *stream) expertOutputs(b *branch) ([]float32, error) {
 	}
 	if x.projection == nil {
 		return acc, nil
+	}
+	if x.projectionNorm != nil {
+		if err := s.eachRows(n, func(a, b int) {
+			a, b = a*x.width, b*x.width
+			p.normalize(x.projectionNorm, sum[a:b], sum[a:b], x.width)
+		}); err != nil {
+			return nil, err
+		}
 	}
 	s.rereads = s.reverse != nil || n > tokensPerBlock
 	defer s.dropHeld()

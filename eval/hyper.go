@@ -132,20 +132,28 @@ func (x hyperIn) forward(s *stream, h []float32, n int, _ bool) ([]float32, erro
 	return h, x.join(s, h, gates)
 }
 
-func (x hyperOut) forward(s *stream, h []float32, n int, _ bool) ([]float32, error) {
+// after returns the first of streams and the factors as they were before a part, and the other streams, for the n
+// tokens that are left after it.
+func (x *hyperStreams) after(s *stream, n, streams int) (first, gates []float32, others [][]float32) {
 	width, all := s.m.p.width, n
 	if s.leavesOut { // in the last layer, after which the wanted tokens are left
-		all = s.hyper.tokens
+		all = x.tokens
 	}
-	first, gates := x.before(s, all)
-	others := s.hyper.rows(s, first, x.n)
+	first, gates = x.first[s.firstToken*width:][:all*width], x.gates[s.firstToken*streams:][:all*streams]
+	others = x.rows(s, first, streams)
 	if n < all {
 		s.keepPredicting(first, width, all)
-		s.keepPredicting(gates, x.n, all)
+		s.keepPredicting(gates, streams, all)
 		for i := range others {
 			s.keepPredicting(others[i], width, all)
 		}
 	}
+	return first, gates, others
+}
+
+func (x hyperOut) forward(s *stream, h []float32, n int, _ bool) ([]float32, error) {
+	width := s.m.p.width
+	first, gates, others := s.hyper.after(s, n, x.n)
 	return h, s.eachRows(n, func(from, to int) {
 		for t := from; t < to; t++ {
 			y := h[t*width:][:width]

@@ -37,6 +37,9 @@ func (b *builder) after(pass, passes int) {
 	if _, ok := b.m.graph.Streams.(graph.HyperConnections); ok && pass+1 == passes {
 		b.layer.steps = append(b.layer.steps, hyperEnd{newHyper(b, "output_hc", false)})
 	}
+	if _, ok := b.m.graph.Streams.(graph.AttentionResiduals); ok && pass+1 == passes {
+		b.layer.steps = append(b.layer.steps, attendedEnd{b.newAttended("output_res_score", passes)})
+	}
 	switch loop := b.m.graph.Loop.(type) {
 	case graph.Repeat:
 		if (pass+1)%b.p.layers == 0 && pass+1 < passes {

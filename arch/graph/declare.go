@@ -301,6 +301,9 @@ func (d *Decl) step(s Step) {
 		d.hyperConnections("hc_"+s.Name, 2)
 		d.checkNumbers("@hyper_connection.magnitude")
 		d.step(s.Residual)
+	case Attended:
+		d.weight(Yes, s.Name+"_res_score", NormRole, d.Size("n_embd"))
+		d.step(s.Residual)
 	case AddEmbedding:
 		d.weight(Yes, s.Tensor, NormRole, 1)
 	case Residual:
@@ -336,6 +339,12 @@ func (d *Decl) streams(s Streams) {
 	case nil:
 	case AltUp:
 		d.altUp(s)
+	case AttentionResiduals:
+		if d.Size(keptEvery) < 1 {
+			d.contradiction("the stream is kept before no layer")
+			return
+		}
+		d.outsideLayers(func() { d.weight(Yes, "output_res_score", NormRole, d.Size("n_embd")) })
 	case HyperConnections:
 		d.outsideLayers(func() { d.hyperConnections("output_hc", 1) })
 	default:

@@ -46,6 +46,9 @@ type LimitedSwiGLU struct {
 	Late  bool
 }
 
+// SiTU is Beta·tanh(gate/Beta)·σ(gate) ⊙ Linear·tanh(up/Linear), or ⊙ up where Linear is not above 0 (Kimi K3).
+type SiTU struct{ Beta, Linear Num }
+
 // SparseGELU is GELU of max(0, x - m - By·s), m being the mean of the row and s its standard deviation, of a sample
 // (Gemma 3n).
 type SparseGELU struct{ By Num }
@@ -62,6 +65,7 @@ type ActOf struct {
 func (Act) activation()           {}
 func (SwiGLUOAI) activation()     {}
 func (LimitedSwiGLU) activation() {}
+func (SiTU) activation()          {}
 func (SparseGELU) activation()    {}
 func (XIELU) activation()         {}
 func (ActOf) activation()         {}
@@ -85,8 +89,25 @@ type EarlyRouter struct{}
 type WeighInputs struct{}
 
 // LatentExperts: experts read and write a narrower space (ffn_latent_down, ffn_latent_up), in files with these tensors
-// (Nemotron 3).
-type LatentExperts struct{}
+// (Nemotron 3). Routed: the tensors are ffn_routed_down and ffn_routed_up, and ffn_routed_norm normalizes the sum of the
+// experts in files that have it (Kimi K3).
+type LatentExperts struct{ Routed bool }
+
+// Name returns how the names of the tensors begin.
+func (l LatentExperts) Name() string {
+	if l.Routed {
+		return "ffn_routed_"
+	}
+	return "ffn_latent_"
+}
+
+// Size returns the number of values of the narrower space.
+func (l LatentExperts) Size() Num {
+	if l.Routed {
+		return "@expert_latent_length or n_embd"
+	}
+	return "@moe_latent_size or n_embd"
+}
 
 // SharedFFN is the network of the shared expert, where it differs from that of the others.
 type SharedFFN struct{ FFN }
@@ -166,12 +187,11 @@ func (MoE) asks() []Num {
 		"@expert_shared_count", "@leading_dense_block_count", "@interleave_moe_layer_step"}
 }
 
-func (LatentExperts) asks() []Num { return []Num{latentSize} }
+func (l LatentExperts) asks() []Num { return []Num{l.Size()} }
 
 func (GroupExperts) asks() []Num { return []Num{perGroup, groupWidth, "@expert_group_scale"} }
 
 const (
-	latentSize Num = "@moe_latent_size or n_embd"
 	perGroup   Num = "@experts_per_group"
 	groupWidth Num = "@expert_chunk_feed_forward_length or n_ff_exp"
 )
@@ -188,6 +208,8 @@ func (d *Decl) activation(a Activation) {
 	case SwiGLUOAI, ActOf:
 	case LimitedSwiGLU:
 		d.checkNumbers(a.Limit)
+	case SiTU:
+		d.checkNumbers(a.Beta, a.Linear)
 	case SparseGELU:
 		d.checkNumbers(a.By)
 	case XIELU:
@@ -240,10 +262,13 @@ func (m MoE) Declare(d *Decl) {
 		switch option := option.(type) {
 		case EarlyRouter, WeighInputs:
 		case LatentExperts:
-			if d.Has("ffn_latent_down") {
-				width = d.Size(latentSize)
-				d.linear(Yes, "ffn_latent_down", Other, embd, width)
-				d.linear(Yes, "ffn_latent_up", Other, width, embd)
+			if name := option.Name(); d.Has(name + "down") {
+				width = d.Size(option.Size())
+				d.linear(Yes, name+"down", Other, embd, width)
+				d.linear(Yes, name+"up", Other, width, embd)
+				if option.Routed {
+					d.vector(May, name+"norm", width)
+				}
 			}
 		case SharedFFN:
 			shared = option.FFN

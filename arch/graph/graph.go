@@ -127,14 +127,23 @@ type AltUp struct{ Act Activation }
 // output_hc_base and output_hc_scale.
 type HyperConnections struct{}
 
-func (AltUp) streams()            {}
-func (HyperConnections) streams() {}
+// AttentionResiduals keeps the stream before every attn_res.block_size-th layer, from the first one on (Kimi K3). The
+// parts of Attended read a weighted sum of the stream and of what is kept. So does what follows the last layer, with the
+// scores of output_res_score.
+type AttentionResiduals struct{}
+
+func (AltUp) streams()              {}
+func (HyperConnections) streams()   {}
+func (AttentionResiduals) streams() {}
 
 func (HyperConnections) asks() []Num { return []Num{hyperCount, hyperEps} }
 
 func (Connected) asks() []Num { return []Num{hyperCount, hyperEps, "@hyper_connection.magnitude"} }
 
+func (AttentionResiduals) asks() []Num { return []Num{keptEvery} }
+
 const (
+	keptEvery  Num = "@attn_res.block_size"
 	hyperCount Num = "@hyper_connection.count"
 	hyperEps   Num = "@hyper_connection.epsilon"
 )
@@ -176,6 +185,15 @@ type Connected struct {
 	Residual
 }
 
+// Attended is Residual of AttentionResiduals: its part reads Σ p_s·x_s over the stream and the kept ones, p being the
+// softmax over the sums of NAME_res_score·rms(x_s). If Keeps, the stream of the layers that keep it goes on without what it
+// was before: it becomes the output of the part.
+type Attended struct {
+	Name  string // ffn: the tensor is ffn_res_score
+	Keeps bool   // what the layer keeps is the stream before this step
+	Residual
+}
+
 // AddEmbedding adds the stream before the first layer times the value of a tensor (Talkie).
 type AddEmbedding struct{ Tensor string }
 
@@ -213,6 +231,7 @@ func (AddInput) step()          {}
 func (FromInput) step()         {}
 func (AddEmbedding) step()      {}
 func (Connected) step()         {}
+func (Attended) step()          {}
 func (Normalize) step()         {}
 func (ScaleStream) step()       {}
 func (LearnedScale) step()      {}

@@ -121,6 +121,35 @@ ffn_down: 96 x 64
 	}
 }
 
+func TestAttentionResiduals(t *testing.T) {
+	m := decoder(Attended{Name: "ffn", Keeps: true, Residual: Residual{Pre: norm("ffn_norm"),
+		Part: FFN{Act: SiTU{Beta: "@activation.situ_beta", Linear: "@activation.situ_linear_beta"}}}})
+	m.Streams = AttentionResiduals{}
+	kv := small.with(values{"attn_res.block_size": u32(2), "activation.situ_beta": f32(4),
+		"activation.situ_linear_beta": f32(25)})
+	d := declare(t, m, kv.file())
+	same(t, "outside of layers", required(d, ""), `
+token_embd: 64 x 10
+output_norm: 64
+output_res_score: 64
+`)
+	same(t, "layer 1", required(d, "blk.1."), `
+ffn_res_score: 64
+ffn_norm: 64
+ffn_gate: 64 x 96
+ffn_up: 64 x 96
+ffn_down: 96 x 64
+`)
+	without := kv.with(nil)
+	delete(without, "attn_res.block_size")
+	if _, err := Declare(m, without.file()); err == nil {
+		t.Error("no length of blocks: no error")
+	}
+	if _, err := Declare(m, kv.with(values{"attn_res.block_size": u32(0)}).file()); err == nil {
+		t.Error("blocks of no layers: no error")
+	}
+}
+
 // Steps that read what was before, and norms of groups.
 func TestInputs(t *testing.T) {
 	m := decoder(FromInput{Residual{Pre: norm("ffn_norm_exps"), Part: swiGLU}}, AddEmbedding{Tensor: "layer_output_scale"})

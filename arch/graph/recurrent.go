@@ -27,7 +27,11 @@ type GatedDeltaNet struct{ KeysTakeTurns bool }
 // KDA is Kimi's delta attention: each element of a key has a decay, e^g with g = ssm_a · ln(1 + e^(f + ssm_dt)) or, if
 // Bounded, g = kda.gate_lower_bound · σ(ssm_a · (f + ssm_dt)) (Ling 3). f and the gate of the output are ssm_f_b·ssm_f_a·x
 // and ssm_g_b·ssm_g_a·x or, in files without the second matrix, products with one.
-type KDA struct{ Bounded bool }
+type KDA struct {
+	Bounded  bool
+	Negative bool // ssm_a is a vector of numbers below 0: those of a bounded decay are multiplied by -1
+	FullGate bool // the gate of the output is ssm_g·x (Kimi K3)
+}
 
 // Lightning is lightning attention (MiniMax-Text-01): attention without softmax or positions, in which the product of a
 // query and a key decays by e^-slope for each token between them. Queries, keys and values have SiLU. The slope of head h
@@ -193,7 +197,7 @@ func (GatedDeltaNet) Declare(d *Decl) {
 }
 
 // Declare is Part.Declare.
-func (KDA) Declare(d *Decl) {
+func (k KDA) Declare(d *Decl) {
 	embd, heads, size, length := d.Size("n_embd"), d.Size("n_head"), d.Size(kdaSize), d.Size("d_conv")
 	all, kept := mul(heads, size), int64(0)
 	for _, t := range []struct {
@@ -204,6 +208,10 @@ func (KDA) Declare(d *Decl) {
 		kept = d.convolution("ssm_conv1d_"+t.letter, length, 1, all)
 	}
 	for _, name := range []string{"ssm_f", "ssm_g"} { // decay, output gate
+		if k.FullGate && name == "ssm_g" {
+			d.linear(Yes, name, Other, embd, all)
+			continue
+		}
 		if d.Has(name+"_a") && !d.Has(name+"_b") {
 			d.linear(Yes, name+"_a", Other, embd, all)
 			continue
@@ -213,7 +221,11 @@ func (KDA) Declare(d *Decl) {
 	}
 	d.linear(Yes, "ssm_beta", Other, embd, heads)
 	d.exact(Yes, "ssm_dt.bias", KernelRole, all)
-	d.exact(Yes, "ssm_a", KernelRole, 1, heads)
+	if k.Negative {
+		d.exact(Yes, "ssm_a", KernelRole, heads)
+	} else {
+		d.exact(Yes, "ssm_a", KernelRole, 1, heads)
+	}
 	d.weight(Yes, "ssm_norm", NormRole, size)
 	d.linear(Yes, "attn_output", AttnOutRole, all, embd)
 	d.state(mul(all, add(mul(3, kept), size)))

@@ -101,6 +101,8 @@ func (s *summary) outside() (l phrases) {
 	slices.Sort(l)
 	switch x := s.model.Streams.(type) {
 	case nil:
+	case AttentionResiduals:
+		l.add("attention residuals")
 	default:
 		l.add(TypeName(x))
 	}
@@ -137,6 +139,8 @@ func (s *summary) steps(steps []Step) (l layerSummary) {
 			l.add(s.residual(step.Residual))
 			l.rest.add("a part reads the layer's input")
 		case Connected:
+			l.add(s.residual(step.Residual))
+		case Attended:
 			l.add(s.residual(step.Residual))
 		case Parallel:
 			for _, r := range step {
@@ -455,6 +459,8 @@ func (f FFN) summary() string {
 		}
 	case SwiGLUOAI, LimitedSwiGLU:
 		name = "limited SwiGLU"
+	case SiTU:
+		name = "SiTU GLU"
 	case SparseGELU:
 		name = "sparse GeGLU"
 	case XIELU:

@@ -252,6 +252,8 @@ func (b *batch) steps(steps []graph.Step, x *result) *result {
 			}
 		case graph.Connected:
 			x = b.connected(s, x)
+		case graph.Attended:
+			x = b.attended(s, x)
 		case graph.AddEmbedding:
 			x = b.inPlace(x.bytes, x, b.op(x.bytes, b.choose(b.embedding)))
 		case graph.Parallel:

@@ -30,7 +30,7 @@ func (b *batch) moe(m graph.MoE, x *result) *result {
 	e := experts{ffn: m.Experts, suffix: "_exps", width: b.width(), used: b.number("@expert_used_count"),
 		hidden: b.scope.Size("n_ff_exp")}
 	in, routed, shared := x, x, m.Experts
-	groups, halved := false, false
+	groups, halved, normed := false, false, graph.Norm{}
 	for _, option := range m.With {
 		switch option := option.(type) {
 		case graph.EarlyRouter:
@@ -38,9 +38,12 @@ func (b *batch) moe(m graph.MoE, x *result) *result {
 		case graph.WeighInputs:
 			e.weighInputs = true
 		case graph.LatentExperts:
-			if n := b.rows("ffn_latent_down", 0); n > 0 {
+			if n := b.rows(option.Name()+"down", 0); n > 0 {
 				e.width = n
 				in = b.op(b.floats(n), x)
+			}
+			if option.Routed {
+				normed = graph.Norm{Name: option.Name() + "norm"}
 			}
 		case graph.RouterNorm:
 			routed = b.inPlace(x.bytes, b.inPlace(x.bytes, b.bareNorm(x)))
@@ -56,6 +59,9 @@ func (b *batch) moe(m graph.MoE, x *result) *result {
 	chosen, weights := b.route(m.Router, routed, e.weighInputs)
 	sum := b.routed(e, in, chosen, weights)
 	if e.width != b.width() {
+		if b.scope.Has(normed.Name) {
+			sum = b.norm(sum, normed)
+		}
 		sum = b.op(b.floats(b.width()), sum)
 	}
 	b.expand(sum)

@@ -65,10 +65,49 @@ func (b *batch) sumOfStreams(bytes, kinds int64) *result {
 	return b.op(bytes, b.streams, mixes)
 }
 
+// attended adds a part that reads a sum of the stream and of kept states. In the last layer results are computed for all
+// tokens: only those after it are left out.
+func (b *batch) attended(of graph.Attended, x *result) *result {
+	b.last = false
+	in, keeps := b.sumOfStates(x), of.Keeps && int64(b.scope.Layer())%max(1, b.number("@attn_res.block_size")) == 0
+	switch {
+	case keeps && b.streams == nil:
+		b.streams = b.view(x)
+	case keeps:
+		b.streams = b.op(b.streams.bytes+x.bytes, b.streams, b.view(x))
+	}
+	in = b.norm(in, of.Pre)
+	b.expand(in)
+	cur := b.part(of.Part, in)
+	if cur == nil || keeps {
+		return cur
+	}
+	return b.inPlace(x.bytes, x, cur)
+}
+
+// sumOfStates returns the sum of x and of the kept states, weighted by the softmax of scores.
+func (b *batch) sumOfStates(x *result) *result {
+	if b.streams == nil {
+		return x
+	}
+	n := b.streams.bytes / max(1, x.bytes)
+	normed := b.op(b.streams.bytes, b.op(b.streams.bytes, b.streams))
+	kept := b.op(b.floats(n), normed)
+	own := b.op(b.floats(1), b.op(x.bytes, b.op(x.bytes, x)))
+	weights := b.op(b.floats(n+1), b.view(kept), own)
+	weights = b.inPlace(weights.bytes, weights)
+	sum := b.op(x.bytes, b.streams, b.op(b.floats(n), b.partView(weights, b.floats(n))))
+	return b.inPlace(x.bytes, sum, b.op(x.bytes, x, b.op(b.floats(1), b.partView(weights, b.floats(1)))))
+}
+
 // joinStreams returns the mean of all streams.
 func (b *batch) joinStreams(x *result) *result {
 	if b.streams == nil {
 		return x
+	}
+	if _, ok := b.graph.Streams.(graph.AttentionResiduals); ok {
+		b.last = true
+		return b.choose(b.sumOfStates(x))
 	}
 	if _, ok := b.graph.Streams.(graph.HyperConnections); ok {
 		return b.sumOfStreams(x.bytes, 1)
