@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"path"
 	"slices"
@@ -23,7 +24,15 @@ func indexOf(_ context.Context, index release.Index) ([]byte, error) {
 	results := cmp.Or(index.Results, new(card.Result))
 	table := &page.Table{Title: "Models", Note: "Each name leads to a page about the model.",
 		Head: []string{"file", "type", "size"}}
-	series := page.Series{Name: "models", Shape: page.Alone}
+	unit, largest := "GB", int64(0)
+	for _, e := range entries {
+		largest = max(largest, e.Bytes)
+	}
+	scale := 1e9
+	if largest < 1e9 {
+		unit, scale = "MB", 1e6
+	}
+	series := map[string]*page.Series{}
 	measured := false
 	for _, e := range entries {
 		m, ok := results.Files[path.Base(e.Path)]
@@ -38,9 +47,15 @@ func indexOf(_ context.Context, index release.Index) ([]byte, error) {
 			divergence, top, ppl := "", "", ""
 			if m.Divergence != nil {
 				divergence = card.DivergenceText(*m.Divergence)
-				series.X = append(series.X, float64(e.Bytes)/1e9)
-				series.Y = append(series.Y, m.Divergence.Mean)
-				series.Labels = append(series.Labels, e.Type)
+				if m.Divergence.Mean >= leastShown {
+					of := series[family(e.Type)]
+					if of == nil {
+						of = &page.Series{Name: family(e.Type), Shape: page.Dots}
+						series[of.Name] = of
+					}
+					of.X, of.Y = append(of.X, float64(e.Bytes)/scale), append(of.Y, m.Divergence.Mean)
+					of.Labels = append(of.Labels, e.Type)
+				}
 			}
 			if m.Top != nil {
 				top = fmt.Sprintf("%.2f %%", 100*m.Top.Mean)
@@ -57,10 +72,13 @@ func indexOf(_ context.Context, index release.Index) ([]byte, error) {
 	if measured {
 		p.About = append(p.About, page.Fact{Name: "text", Value: results.Text},
 			page.Fact{Name: "predicted tokens", Value: fmt.Sprint(results.Predicted)})
-		p.Parts = append(p.Parts, &page.Plot{Title: "Divergence against size",
+		plot := &page.Plot{Title: "Divergence against size",
 			Note: "Lower is nearer to the model before quantization, further left is smaller. A dot shows its type.",
-			X:    page.Axis{Name: "size, GB"}, Y: page.Axis{Name: "KL divergence, nats per token", Log: true},
-			Series: []page.Series{series}})
+			X:    page.Axis{Name: "size, " + unit}, Y: page.Axis{Name: "KL divergence, nats per token", Log: true}}
+		for _, name := range slices.Sorted(maps.Keys(series)) {
+			plot.Series = append(plot.Series, *series[name])
+		}
+		p.Parts = append(p.Parts, plot)
 	}
 	p.Parts = append(p.Parts, table)
 	var b bytes.Buffer
@@ -68,6 +86,22 @@ func indexOf(_ context.Context, index release.Index) ([]byte, error) {
 		return nil, err
 	}
 	return b.Bytes(), nil
+}
+
+// leastShown is the least divergence in the plot, in nats per token: less is that of files that are not quantized.
+const leastShown = 1e-6
+
+// family returns the kind of types that a type belongs to.
+func family(name string) string {
+	switch {
+	case strings.HasPrefix(name, "IQ"):
+		return "IQ types"
+	case strings.Contains(name, "_K"):
+		return "K types"
+	case strings.HasPrefix(name, "Q"):
+		return "types of one scale for a block"
+	}
+	return "other types"
 }
 
 // linkTo returns the address of a page below the index.
