@@ -59,7 +59,11 @@ var t5 = &table.Arch{
 	}),
 	Graph: &graph.Model{
 		Prefix: "enc.", Norm: graph.RMS, Layer: t5EncoderLayer, Final: t5Final, Head: graph.Pool{},
-		Unread:  []string{"attention.layer_norm_epsilon", "dec.*", "decoder_block_count", "decoder_start_token_id"},
+		Second: graph.Decoder{
+			Prefix: "dec.", Layers: "@decoder_block_count or n_layer", Layer: t5DecoderLayer,
+			Final: []graph.Step{graph.Normalize{Norm: graph.Norm{Name: "dec.output_norm"}}}, Head: graph.LM{},
+		},
+		Unread:  []string{"attention.layer_norm_epsilon", "decoder_start_token_id"},
 		Runtime: []graph.Quirk{graph.Decodes{}, graph.NotLoaded{"dec.blk.0.cross_attn_rel_b.weight"}},
 	},
 }
@@ -79,16 +83,26 @@ var t5encoder = &table.Arch{
 	},
 }
 
-// t5EncoderLayer is a layer of the encoder, t5Final the norm after the last one.
+// t5EncoderLayer is a layer of the encoder, t5Final the norm after the last one; t5DecoderLayer is a layer of the
+// decoder.
 var (
-	t5EncoderLayer = parts.PreNorm(
-		graph.Attention{Sees: graph.Both, Scale: "1", Scores: []graph.ScoreStep{graph.RelativeBias{}}, Out: "attn_o"},
-		graph.Choose{
-			{In: graph.Has("ffn_gate"), Then: parts.GeGLU},
-			{In: graph.Every{}, Then: graph.FFN{Act: graph.ReLU, Gate: graph.NoGate}},
-		})
-	t5Final = []graph.Step{graph.Normalize{Norm: graph.Norm{Name: "enc.output_norm"}}}
+	t5EncoderLayer = parts.PreNorm(t5Attention(graph.Both), t5FFN)
+	t5Final        = []graph.Step{graph.Normalize{Norm: graph.Norm{Name: "enc.output_norm"}}}
+	t5DecoderLayer = []graph.Step{
+		graph.Residual{Pre: graph.Norm{Name: "attn_norm"}, Part: t5Attention(graph.Causal)},
+		graph.Residual{Pre: graph.Norm{Name: "cross_attn_norm"}, Part: graph.CrossAttention{Scale: "1"}},
+		graph.Residual{Pre: graph.Norm{Name: "ffn_norm"}, Part: t5FFN},
+	}
+	t5FFN = graph.Choose{
+		{In: graph.Has("ffn_gate"), Then: parts.GeGLU},
+		{In: graph.Every{}, Then: graph.FFN{Act: graph.ReLU, Gate: graph.NoGate}},
+	}
 )
+
+// t5Attention is attention among the tokens of one text.
+func t5Attention(sees graph.Direction) graph.Attention {
+	return graph.Attention{Sees: sees, Scale: "1", Scores: []graph.ScoreStep{graph.RelativeBias{}}, Out: "attn_o"}
+}
 
 // t5Blocks returns the larger number of layers of encoder and decoder.
 func t5Blocks(c *config.View) (int64, error) {

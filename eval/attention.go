@@ -301,8 +301,8 @@ func (l *attention) mix(s *stream, y, x []float32, n int, last bool) error {
 	}
 	no := l.n * l.valueLen
 	out := buffer.Resize(&s.a, n*no)
-	if err := l.eachGroup(s, n, func(worker *attentionScratch, head, q, k, v, o int) {
-		l.attend(worker, head, out[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk, ld, ld, ld, no)
+	if err := l.eachGroup(s, n, func(worker *attentionScratch, chunk, head, q, k, v, o int) {
+		l.attend(worker, head, out[o:], qkv[q:], qkv[k:], qkv[v:], chunk, chunk, ld, ld, ld, no)
 	}); err != nil {
 		return err
 	}
@@ -340,14 +340,16 @@ func (l *attention) gatedQuery(queries []float32, i int) (query, gate []float32)
 // qkvLen is the length of a row of queries, keys and values.
 func (l *heads) qkvLen() int { return l.n*l.keyLen + l.kv*(l.keyLen+l.valueLen) }
 
-// eachGroup calls f for each group of heads in each chunk of n tokens: with the number of its first head, and the
-// offsets of its queries, keys, values and attention outputs.
-func (l *heads) eachGroup(s *stream, n int, f func(worker *attentionScratch, head, q, k, v, out int)) error {
-	return parallel.For(s.ctx, len(s.attention), n/s.r.Chunk*l.kv, func(i, worker int) error {
-		c, kv := i/l.kv*s.r.Chunk, i%l.kv
+// eachGroup calls f for each group of heads in each chunk of n tokens: with the chunk's length, the number of the first
+// head, and the offsets of its queries, keys, values and attention outputs.
+func (l *heads) eachGroup(s *stream, n int, f func(worker *attentionScratch, chunk, head, q, k, v, out int)) error {
+	chunks := s.chunks(n)
+	return parallel.For(s.ctx, len(s.attention), len(chunks)*l.kv, func(i, worker int) error {
+		chunk, kv := chunks[i/l.kv], i%l.kv
+		c := chunk.at
 		head, row := kv*(l.n/l.kv), c*l.qkvLen()
 		keys := row + l.n*l.keyLen
-		f(&s.attention[worker], head, row+head*l.keyLen, keys+kv*l.keyLen, keys+l.kv*l.keyLen+kv*l.valueLen,
+		f(&s.attention[worker], chunk.n, head, row+head*l.keyLen, keys+kv*l.keyLen, keys+l.kv*l.keyLen+kv*l.valueLen,
 			(c*l.n+head)*l.valueLen)
 		return nil
 	})
@@ -487,24 +489,24 @@ type attentionScratch struct {
 	}
 }
 
-// attend sets out to the attention outputs of the heads of one group in one chunk of n tokens: q, k, v and out begin
-// with the chunk's first token and the group's first head, which is number head, and have rows of nq, nk, nv and no
-// values.
-func (l *heads) attend(s *attentionScratch, head int, out, q, k, v []float32, n, nq, nk, nv, no int) {
-	s.k.PackRight(k, nk, n, l.keyLen)
-	s.v.PackRight(transpose(&s.values, v, nv, n, l.valueLen), n, l.valueLen, n)
-	scores := buffer.Resize(&s.scores, queryBlock*n)
+// attend sets out to the attention outputs of the heads of one group in one chunk of n tokens, which attend to keys
+// tokens: the same or, without a causal mask, others. q, k, v and out begin with the first token and the group's first
+// head, which is number head, and have rows of nq, nk, nv and no values.
+func (l *heads) attend(s *attentionScratch, head int, out, q, k, v []float32, n, keys, nq, nk, nv, no int) {
+	s.k.PackRight(k, nk, keys, l.keyLen)
+	s.v.PackRight(transpose(&s.values, v, nv, keys, l.valueLen), keys, l.valueLen, keys)
+	scores := buffer.Resize(&s.scores, queryBlock*keys)
 	for h := range l.n / l.kv {
 		for from := 0; from < n; from += queryBlock {
-			rows, columns := min(queryBlock, n-from), n
+			rows, columns := min(queryBlock, n-from), keys
 			if !l.bidirectional {
-				columns = min(from+queryBlock, n) // causal
+				columns = min(from+queryBlock, keys) // causal
 			}
 			s.q.Pack(q[from*nq+h*l.keyLen:], nq, rows, l.keyLen)
 			gemm.Multiply(&s.gemm, scores, columns, &s.q, &s.k, columns)
 			for t := range rows {
 				row := scores[t*columns:][:columns]
-				first, end := l.visible(from+t, n)
+				first, end := l.visible(from+t, keys)
 				l.softmax(head+h, row[first:end], from+t-first)
 				clear(row[:first])
 				clear(row[end:])

@@ -51,7 +51,7 @@ type builder struct {
 
 // name returns the name of a tensor of the layer, without ".weight".
 func (b *builder) name(s string) string {
-	return fmt.Sprintf("%sblk.%d.%s", b.m.graph.Prefix, b.Layer(), s)
+	return fmt.Sprintf("%sblk.%d.%s", b.Prefix(), b.Layer(), s)
 }
 
 // unsupported ends the construction of a model that has a part, or anything else of a graph, that is not implemented.
@@ -157,8 +157,8 @@ func (b *builder) build() {
 	}
 	b.norms = map[string]*norm{}
 	m.embedNorm = b.norm(g.Embed.Norm)
-	b.final()
-	b.head()
+	b.final(g.Final)
+	b.head(g.Head)
 	for name := range t.all { // MTP (NextN) layers are not evaluated
 		var i int
 		if _, err := fmt.Sscanf(name, "blk.%d.", &i); err == nil && i >= p.layers && i < p.allLayers {
@@ -179,13 +179,14 @@ func (b *builder) build() {
 	if p.bidirectional {
 		b.checkBidirectional()
 	}
+	b.second(g.Second)
 }
 
 // final finds the steps after the last layer: a norm, and a factor.
-func (b *builder) final() {
+func (b *builder) final(steps []graph.Step) {
 	m := b.m
 	b.p.finalScale = 1
-	for i, s := range b.Steps(b.m.graph.Final) {
+	for i, s := range b.Steps(steps) {
 		switch s := s.(type) {
 		case graph.Normalize:
 			if i > 0 {
@@ -201,10 +202,10 @@ func (b *builder) final() {
 }
 
 // head finds the tensors after the last layer.
-func (b *builder) head() {
+func (b *builder) head(of graph.Head) {
 	m, p, t := b.m, b.p, b.t
 	p.logitScale = 1
-	switch h := b.m.graph.Head.(type) {
+	switch h := of.(type) {
 	case graph.LM:
 		if h.Codes {
 			b.unsupported("codes of sound, the output of", h)
@@ -356,7 +357,7 @@ func implemented(v any) bool {
 	switch v := v.(type) {
 	case graph.Residual, graph.Parallel, graph.AddInput, graph.Normalize, graph.ScaleStream, graph.LearnedScale,
 		graph.ChooseStep, graph.Choose, graph.Nothing, graph.FromInput, graph.AddEmbedding, graph.Repeat, graph.HRM,
-		graph.AltUp, graph.HyperConnections, graph.Connected, graph.AttentionResiduals, graph.Attended,
+		graph.AltUp, graph.HyperConnections, graph.Connected, graph.AttentionResiduals, graph.Attended, graph.Decoder,
 		graph.PerLayerEmbedding, graph.NormKind,
 		graph.Separate, graph.GatedQueries, graph.KeysAsValues, graph.SharedKV, graph.ValueExperts,
 		graph.RoPE, graph.QKNorm, graph.UnitNorm, graph.QueryGain, graph.ValueNorm, graph.Temperature, graph.Clamp,

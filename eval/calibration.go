@@ -61,7 +61,7 @@ func (m *Model) Calibrate(ctx context.Context, r Run, sums *imatrix.Sums, c Cali
 		return nil, err
 	}
 	if there {
-		if sums, c.Done, err = readState(c.State, id, len(r.Tokens)/max(1, r.Chunk)); err != nil {
+		if sums, c.Done, err = readState(c.State, id, r.Chunks()); err != nil {
 			return nil, err
 		}
 		if c.Resumed != nil {

@@ -57,7 +57,7 @@ var Ranks = []float64{0.5, 0.9, 0.95, 0.99, 0.999, 1}
 // 4*width bytes for each token and model; if that is more than four gigabytes, chunks go through in several passes, for
 // each of which the weights are read again.
 func Compare(ctx context.Context, base *Model, models []*Model, r Run, f func(i int, c *Comparison) error) error {
-	found, err := Measure(ctx, base, models, r, 0, len(r.Tokens)/max(1, r.Chunk))
+	found, err := Measure(ctx, base, models, r, 0, r.Chunks())
 	if err != nil {
 		return err
 	}
@@ -95,8 +95,11 @@ func Measure(ctx context.Context, base *Model, models []*Model, r Run, from, to 
 	for i := range c.results {
 		c.results[i] = &Measured{chunks: to - from}
 	}
-	chunks := len(r.Tokens) / r.Chunk
-	per := max(1, tokensPerBlock/r.Chunk, streamBytes/(4*base.p.width*r.Chunk*len(c.sides)))
+	chunks, longest := r.Chunks(), r.Chunk
+	for i := range r.Sources {
+		longest = max(longest, r.Lengths[i]+len(r.Sources[i]))
+	}
+	per := max(1, tokensPerBlock/longest, streamBytes/(4*base.p.width*longest*len(c.sides)))
 	for from := 0; from < chunks; from += per {
 		if err := c.pass(ctx, from, min(from+per, chunks)); err != nil {
 			return nil, err
@@ -118,12 +121,22 @@ type comparison struct {
 
 // pass runs all models over chunks [from, to).
 func (c *comparison) pass(ctx context.Context, from, to int) error {
-	r := c.r
-	r.Tokens, r.Progress = c.r.Tokens[from*r.Chunk:to*r.Chunk], nil
-	streams, layers := make([]*stream, len(c.sides)), 0
+	r := c.r.chunks(from, to)
+	r.Progress = nil
+	streams, layers, runs := make([]*stream, len(c.sides)), 0, make([]*Run, len(c.sides))
 	for k, m := range c.sides {
+		own := r
 		var err error
-		if streams[k], err = m.newStream(ctx, []*Run{&r}, c.workspace); err != nil {
+		if r.Sources != nil {
+			if own.encoded, err = m.encode(ctx, &r); err != nil {
+				return fmt.Errorf("%s: encoder: %w", m.source.Path, err)
+			}
+			m = m.decoder
+		}
+		if runs[k] = &own; err == nil {
+			streams[k], err = m.newStream(ctx, []*Run{&own}, c.workspace)
+		}
+		if err != nil {
 			return err
 		}
 		layers = max(layers, len(m.layers))
@@ -131,7 +144,7 @@ func (c *comparison) pass(ctx context.Context, from, to int) error {
 	if err := c.layerDistances(streams, 0); err != nil {
 		return err
 	}
-	before, share := float64(from*r.Chunk)/float64(len(c.r.Tokens)), float64(len(r.Tokens))/float64(len(c.r.Tokens))
+	before, share := float64(from)/float64(c.r.Chunks()), float64(to-from)/float64(c.r.Chunks())
 	report := func(done float64) {
 		if c.r.Progress != nil {
 			c.r.Progress(Progress{Done: before + share*done})
@@ -143,7 +156,7 @@ func (c *comparison) pass(ctx context.Context, from, to int) error {
 			if i >= len(s.m.layers) {
 				continue
 			}
-			if err := s.runLayer(i, []*Run{&r}); err != nil {
+			if err := s.runLayer(i, runs[k:k+1]); err != nil {
 				return fmt.Errorf("%s: layer %d: %w", s.m.source.Path, i, err)
 			}
 			report(inside * float64(i*len(streams)+k+1) / float64(layers*len(streams)))
@@ -155,7 +168,7 @@ func (c *comparison) pass(ctx context.Context, from, to int) error {
 	states := make([]*States, len(streams))
 	for k, s := range streams {
 		var err error
-		if states[k], err = s.finish(&r); err != nil {
+		if states[k], err = s.finish(runs[k]); err != nil {
 			return err
 		}
 	}
@@ -181,8 +194,11 @@ func (c *comparison) layerDistances(streams []*stream, i int) error {
 		}
 		width, chunk, first := s.m.p.width, c.r.Chunk, c.r.First
 		keep := chunk - first
-		n := len(s.r.Tokens) / chunk * keep
+		n := s.r.Chunks() * keep
 		all := len(s.h) == len(s.r.Tokens)*width // or those that are wanted
+		if s.r.Next != nil {
+			n, all = len(s.r.Tokens), false
+		}
 		list := make([]stateDistance, n)
 		scratch := make([][]float32, len(s.scratch))
 		err := parallel.For(s.ctx, len(scratch), n, func(at, worker int) error {
@@ -356,8 +372,7 @@ func (s *savedBase) probabilities(e, row []float32) (zero, sum float64, err erro
 // with the share that is done.
 func comparePositions(ctx context.Context, base baseOutput, others []*States,
 	done func(float64)) ([][]positionResult, error) {
-	st := others[0]
-	per := len(st.run.Tokens) / st.run.Chunk * (st.run.Chunk - st.run.First - 1)
+	per, _ := others[0].run.positions()
 	all := make([][]positionResult, len(others))
 	for k := range others {
 		all[k] = make([]positionResult, per)
@@ -387,8 +402,6 @@ func compareTogether(ctx context.Context, base baseOutput, others []*States, all
 	done func(float64)) error {
 	st := others[0]
 	r, vocab := &st.run, st.model.p.vocab
-	keep := r.Chunk - r.First
-	per := keep - 1
 	logits := make([]float32, min(logitBlockRows, st.Rows)*vocab)
 	blocks := make([]*logitBlock, len(others))
 	ws := newWorkspace(r.Workers)
@@ -407,15 +420,14 @@ func compareTogether(ctx context.Context, base baseOutput, others []*States, all
 				return err
 			}
 			err := parallel.For(ctx, len(scratch), n, func(i, worker int) error {
-				chunk, at := (from+i)/keep, (from+i)%keep
-				if at == per {
+				at, next := r.predicted(from + i)
+				if at < 0 {
 					return nil
 				}
-				next := int(r.Tokens[chunk*r.Chunk+r.First+at+1])
 				d, err := other.model.comparePosition(base, buffer.Resize(&scratch[worker], 2*vocab),
 					p[i*vocab:][:vocab],
 					logits[i*vocab:][:vocab], next)
-				all[k][chunk*per+at] = d
+				all[k][at] = d
 				return err
 			})
 			if err != nil {

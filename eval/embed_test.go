@@ -321,8 +321,14 @@ func TestEmbedRefused(t *testing.T) {
 func TestBucket(t *testing.T) {
 	for d, want := range map[int]int{0: 0, 1: 17, -1: 1, 7: 23, -7: 7, 8: 24, -8: 8, 11: 24, 12: 25, -15: 9, -16: 10,
 		22: 26, 23: 27, 31: 27, 32: 28, 63: 29, 64: 30, -90: 14, 91: 31, -128: 15, 128: 31} {
-		if got := bucket(d, 32); got != want {
+		if got := bucket(d, 32, true); got != want {
 			t.Errorf("distance %d is in bucket %d, want %d", d, got, want)
+		}
+	}
+	for d, want := range map[int]int{0: 0, 5: 0, -1: 1, -15: 15, -16: 16, -17: 16, -19: 17, -22: 18, -32: 21, -64: 26,
+		-100: 30, -127: 31, -128: 31} { // of a decoder
+		if got := bucket(d, 32, false); got != want {
+			t.Errorf("distance %d is in bucket %d of a decoder, want %d", d, got, want)
 		}
 	}
 }

@@ -36,3 +36,10 @@ func SetTokensPerBlock(n int) (restore func()) {
 	tokensPerBlock = n
 	return func() { tokensPerBlock = old }
 }
+
+// SetStreamBytes sets streamBytes until the returned function is called.
+func SetStreamBytes(n int) (restore func()) {
+	old := streamBytes
+	streamBytes = n
+	return func() { streamBytes = old }
+}

@@ -144,6 +144,9 @@ func figures(ctx context.Context, m *model.Model) string {
 		}
 		parts = append(parts, fmt.Sprintf("%v %v", pooling, &vectors))
 	}
+	if r.Decodes() {
+		parts = append(parts, decoderFigures(ctx, r))
+	}
 	var gradients bits
 	loss, err := r.Backward(ctx, eval.Gradients{
 		Run: eval.Run{Tokens: tokens, Chunk: chunk, Workers: 1},
@@ -162,6 +165,35 @@ func figures(ctx context.Context, m *model.Model) string {
 		return strings.Join(parts, " ") + "; " + refusal(m, err)
 	}
 	return fmt.Sprintf("%s loss %016x gradients %v", strings.Join(parts, " "), math.Float64bits(loss), &gradients)
+}
+
+// decoderFigures is the part of the line of an encoder-decoder that is about its decoder.
+func decoderFigures(ctx context.Context, r *eval.Model) string {
+	run := eval.Run{Chunk: 9, Workers: 1}
+	for i, n := range []int{3, 1, 40} {
+		source := make([]int32, 5*i+2)
+		for k := range source {
+			source[k] = int32(k*k*5+11*i+2) % int32(r.Vocab())
+		}
+		run.Sources, run.Lengths = append(run.Sources, source), append(run.Lengths, n)
+		for k := range n {
+			run.Tokens = append(run.Tokens, int32(k*k*7+3*i)%int32(r.Vocab()))
+			run.Next = append(run.Next, int32((k+1)*(k+1)*7+3*i)%int32(r.Vocab()))
+		}
+	}
+	var inputs, losses bits
+	run.Inputs = func(in eval.Inputs) error {
+		inputs.add(fmt.Sprint(in.Name, in.Rows, in.Columns, in.Product), in.X)
+		return nil
+	}
+	p, err := r.Perplexity(ctx, run)
+	if err != nil {
+		return err.Error()
+	}
+	for _, x := range p.Losses {
+		losses.add("", []float32{float32(x)})
+	}
+	return fmt.Sprintf("decoder losses %v inputs %v", &losses, &inputs)
 }
 
 // refusal is the text of an error without the path of the model.

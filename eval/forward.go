@@ -19,7 +19,10 @@ var tokensPerBlock = 2048
 // megabyte for each worker and 1000 values of a row. Of a model that is encoded as it is read, the encoded rows of a
 // layer, or of an expert, are held while there are more tokens than these.
 func (m *Model) Forward(ctx context.Context, r Run) (*States, error) {
-	if r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || r.First < 0 || r.First >= r.Chunk {
+	if r.Sources != nil {
+		return m.decode(ctx, r)
+	}
+	if r.Lengths != nil || r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || r.First < 0 || r.First >= r.Chunk {
 		return nil, fmt.Errorf("eval: %d tokens in chunks of %d from position %d on", len(r.Tokens), r.Chunk, r.First)
 	}
 	return m.forward(ctx, []*Run{&r})
@@ -172,25 +175,29 @@ func (s *stream) runBlocks(i, from, end int, runs []*Run, wanted bool) error {
 // eachBlock calls f for the tokens of runs, whole chunks, some at a time: n from token at on. wanted: the streams have
 // wanted tokens only.
 func (s *stream) eachBlock(runs []*Run, wanted bool, f func(at, n int) error) error {
-	s.rereads = len(runs) > 1 || len(s.h) > max(1, tokensPerBlock/runs[0].Chunk)*runs[0].Chunk*s.m.p.width
+	_, most := runs[0].block(0)
+	s.rereads = len(runs) > 1 || len(s.h) > most*s.m.p.width
 	defer s.dropHeld()
 	done := 0
 	for _, r := range runs {
 		s.setRun(r)
-		chunks, chunk := len(r.Tokens)/r.Chunk, r.Chunk
-		if wanted {
-			chunk -= r.First
-		}
-		for c := 0; c < chunks; {
-			some := s.blockTokens((chunks-c)*r.Chunk) / r.Chunk
-			s.firstToken, s.tokens = done, r.Tokens[c*r.Chunk:(c+some)*r.Chunk]
+		for c, at := 0, 0; c < r.Chunks(); {
+			some, n := r.block(c)
+			s.firstToken, s.tokens = done, r.Tokens[at:at+n]
+			if s.firstChunk = c; r.Lengths != nil {
+				s.lengths = r.Lengths[c : c+some]
+			}
+			c, at = c+some, at+n
 			if wanted {
 				s.keepTokens()
+				n -= some * r.First
 			}
-			if err := f(done, some*chunk); err != nil {
+			err := f(done, n)
+			s.lengths = nil
+			if err != nil {
 				return err
 			}
-			c, done = c+some, done+some*chunk
+			done += n
 		}
 	}
 	return nil
@@ -200,6 +207,45 @@ func (s *stream) eachBlock(runs []*Run, wanted bool, f func(at, n int) error) er
 // together: whole chunks.
 func (s *stream) blockTokens(left int) int {
 	return min(max(1, tokensPerBlock/s.r.Chunk)*s.r.Chunk, left)
+}
+
+// block returns how many chunks, from chunk c on, go through a layer together, and how many tokens these have.
+func (r *Run) block(c int) (chunks, tokens int) {
+	if r.Lengths == nil {
+		chunks = min(max(1, tokensPerBlock/r.Chunk), r.Chunks()-c)
+		return chunks, chunks * r.Chunk
+	}
+	sources := 0
+	for i, n := range r.Lengths[c:] {
+		if r.Sources != nil {
+			sources += len(r.Sources[c+i])
+		}
+		if i > 0 && max(tokens+n, sources) > tokensPerBlock {
+			break
+		}
+		chunks, tokens = i+1, tokens+n
+	}
+	return chunks, tokens
+}
+
+// span is a range of tokens: n from token at on.
+type span struct{ at, n int }
+
+// chunks returns the chunks of n tokens, whole chunks, which go through a layer together.
+func (s *stream) chunks(n int) []span {
+	var list []span
+	if s.lengths == nil {
+		for at := 0; at < n; at += s.r.Chunk {
+			list = append(list, span{at, s.r.Chunk})
+		}
+		return list
+	}
+	at := 0
+	for _, length := range s.lengths {
+		list = append(list, span{at, length})
+		at += length
+	}
+	return list
 }
 
 // setRun makes r the current run and computes the tables of its positions.

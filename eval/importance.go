@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"ggforge/arch/graph"
 	"ggforge/fault"
 	"ggforge/imatrix"
 	"ggforge/internal/kernel/parallel"
@@ -39,7 +40,7 @@ type Collector struct {
 
 // Collector returns a Collector that adds to sums; with output also for the matrix that computes logits.
 func (m *Model) Collector(sums *imatrix.Sums, output bool) (*Collector, error) {
-	if output && !m.Predicts() {
+	if output && !m.Predicts() && !m.Decodes() {
 		return nil, fault.Errorf(fault.Unsupported,
 			"%s: predicts no tokens: there is no matrix that makes logits to collect for", m.source.Path)
 	}
@@ -58,7 +59,12 @@ func (c *Collector) Inputs(ctx context.Context, in Inputs, workers int) error {
 }
 
 func (c *Collector) counts(in Inputs) bool {
-	return !in.Single && (in.Routed || strings.HasPrefix(in.Name, c.m.graph.Prefix+"blk."))
+	if in.Single || in.Routed {
+		return !in.Single
+	}
+	g := c.m.graph
+	decoder, ok := g.Second.(graph.Decoder)
+	return strings.HasPrefix(in.Name, g.Prefix+"blk.") || ok && strings.HasPrefix(in.Name, decoder.Prefix+"blk.")
 }
 
 // States adds the activations of the output matrix, from the result of Forward for a run whose First is 0.
@@ -102,12 +108,20 @@ func (c *Collector) Expect(ctx context.Context, r Run) (*imatrix.Sums, error) {
 
 // Collect runs the model over chunks of tokens with a Collector. r.First is set.
 func (m *Model) Collect(ctx context.Context, r Run, sums *imatrix.Sums, opt Importance) error {
-	if r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || opt.Done < 0 || opt.Every < 0 || opt.Group < 0 ||
-		opt.Done > len(r.Tokens)/r.Chunk {
+	switch {
+	case r.Sources != nil:
+		if err := r.checkSources(m); err != nil {
+			return err
+		}
+	case m.Decodes():
+		return m.checkPredicts()
+	}
+	if r.Chunk < 1 || r.Lengths == nil && len(r.Tokens)%r.Chunk != 0 || opt.Done < 0 || opt.Every < 0 || opt.Group < 0 ||
+		opt.Done > r.Chunks() {
 		return fault.Errorf(fault.Usage, "%d tokens in chunks of %d, of which %d are done, %d at once", len(r.Tokens),
 			r.Chunk, opt.Done, opt.Every)
 	}
-	chunks := len(r.Tokens) / r.Chunk
+	chunks := r.Chunks()
 	at, every := opt.Every, opt.Every
 	if every == 0 {
 		at, every = chunks, chunks
@@ -121,9 +135,8 @@ func (m *Model) Collect(ctx context.Context, r Run, sums *imatrix.Sums, opt Impo
 	}
 	r.First = 0
 	for done, since := opt.Done, 0; done < chunks; {
-		part := r
 		n := min(at, chunks-done)
-		part.Tokens = r.Tokens[done*r.Chunk:][:n*r.Chunk]
+		part := r.chunks(done, done+n)
 		if r.Progress != nil {
 			before, share := float64(done)/float64(chunks), float64(n)/float64(chunks)
 			part.Progress = func(p Progress) { r.Progress(Progress{Done: before + share*p.Done}) }

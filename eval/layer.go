@@ -358,7 +358,12 @@ func (s *stream) addBranch(b *branch, h, y []float32) {
 }
 
 // predicting returns how many of n tokens, whole chunks, are at positions from First on.
-func (s *stream) predicting(n int) int { return n / s.r.Chunk * (s.r.Chunk - s.r.First) }
+func (s *stream) predicting(n int) int {
+	if s.r.First == 0 {
+		return n
+	}
+	return n / s.r.Chunk * (s.r.Chunk - s.r.First)
+}
 
 // keepPredicting moves the rows of x at positions from First on to its beginning and returns their number.
 func (s *stream) keepPredicting(x []float32, width, n int) (kept int) {

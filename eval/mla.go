@@ -225,7 +225,7 @@ func (l *mla) attendCompressed(s *stream, out, q, kv []float32, n int) error {
 			c, h := i/count*s.r.Chunk, i%count
 			of.attend(&s.attention[worker], first+h, attended[(h*n+c)*l.rank:], queries[(h*n+c)*ldkv:],
 				kv[c*ldkv:], kv[c*ldkv:],
-				s.r.Chunk, ldkv, ldkv, ldkv, l.rank)
+				s.r.Chunk, s.r.Chunk, ldkv, ldkv, ldkv, l.rank)
 			return nil
 		}); err != nil {
 			return err
@@ -286,7 +286,7 @@ func (l *mla) attendDecompressed(s *stream, out, q, kv []float32, n int) error {
 	return parallel.For(s.ctx, len(s.attention), n/s.r.Chunk*l.n, func(i, worker int) error {
 		c, h := i/l.n*s.r.Chunk, i%l.n
 		of.attend(&s.attention[worker], h, out[(c*l.n+h)*l.valueLen:], q[(c*l.n+h)*l.keyLen:],
-			keys[(c*l.n+h)*l.keyLen:], up[c*ldup+h*(l.nopeDim+l.valueLen)+l.nopeDim:], s.r.Chunk, ldq, ldq, ldup,
+			keys[(c*l.n+h)*l.keyLen:], up[c*ldup+h*(l.nopeDim+l.valueLen)+l.nopeDim:], s.r.Chunk, s.r.Chunk, ldq, ldq, ldup,
 			l.n*l.valueLen)
 		return nil
 	})

@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"math"
+	"sort"
 	"strings"
 
 	"ggforge/fault"
@@ -19,9 +20,9 @@ type Perplexity struct {
 
 // Perplexity runs the model over chunks of tokens. Positions r.First to Chunk-2 of each
 // predict their successors; without First, as in the reference's tool, the second half
-// does.
+// does. With r.Sources each position predicts the token of r.Next.
 func (m *Model) Perplexity(ctx context.Context, r Run) (*Perplexity, error) {
-	chunks := len(r.Tokens) / max(1, r.Chunk)
+	chunks := r.Chunks()
 	losses, err := m.Losses(ctx, r, 0, chunks)
 	if err != nil {
 		return nil, err
@@ -42,21 +43,24 @@ func (m *Model) Losses(ctx context.Context, r Run, from, to int) ([]float64, err
 	if err != nil {
 		return nil, err
 	}
-	keep := r.Chunk - r.First
-	per := keep - 1
-	losses := make([]float64, (to-from)*per)
+	n, ends := r.positions()
+	extra := 0 // rows of a chunk that predict nothing
+	if r.Next == nil {
+		extra = 1
+	}
+	losses := make([]float64, n)
 	err = states.logits(ctx, func(row int, logits []float32) error {
-		chunk, at := row/keep, row%keep
-		if at == per {
-			return nil // its successor is in the next chunk
+		at, next := r.predicted(row)
+		if at < 0 {
+			return nil
 		}
-		next := r.Tokens[chunk*r.Chunk+r.First+at+1]
-		loss, err := m.loss(logits, int(next))
-		losses[chunk*per+at] = loss
+		loss, err := states.model.loss(logits, next)
+		losses[at] = loss
 		return err
 	}, func(rows int) {
-		if chunks := rows / keep; chunks > 0 && r.Progress != nil {
-			value, _ := meanOf(losses[:chunks*per])
+		chunks := sort.Search(len(ends), func(i int) bool { return ends[i]+extra*(i+1) > rows })
+		if chunks > 0 && r.Progress != nil {
+			value, _ := meanOf(losses[:ends[chunks-1]])
 			share := m.layerShare(&r)
 			r.Progress(Progress{Done: share + (1-share)*float64(rows)/float64(states.Rows), Chunks: chunks,
 				Value: vecmath.Exp64(value)})
@@ -75,6 +79,15 @@ func PerplexityOf(losses []float64, chunks int) *Perplexity {
 // checkPredicts sets First if it is not set, and returns an error if there is nothing to predict, or
 // the model predicts nothing.
 func (r *Run) checkPredicts(m *Model) error {
+	if r.Sources != nil {
+		if err := r.checkSources(m); err != nil {
+			return err
+		}
+		if len(r.Next) < 2 {
+			return fault.Errorf(fault.Refused, "targets of %d tokens, want at least two to predict", len(r.Next))
+		}
+		return nil
+	}
 	if err := m.checkPredicts(); err != nil {
 		return err
 	}
@@ -93,6 +106,11 @@ func (m *Model) checkPredicts() error {
 	if m.Predicts() {
 		return nil
 	}
+	if m.Decodes() {
+		return fault.Errorf(fault.Refused,
+			"%s: this %q is an encoder-decoder: it predicts a text for a source, not a text alone; want both",
+			m.source.Path, m.p.arch)
+	}
 	return fault.Errorf(fault.Unsupported,
 		"%s: this %q is an encoder (bidirectional attention): it predicts no tokens; use it for embeddings",
 		m.source.Path, m.p.arch)
@@ -104,10 +122,10 @@ func (r *Run) selectChunks(m *Model, from, to int) error {
 	if err := r.checkPredicts(m); err != nil {
 		return err
 	}
-	if from < 0 || to < from || to > len(r.Tokens)/r.Chunk {
-		return fault.Errorf(fault.Usage, "chunks %d to %d of %d", from, to, len(r.Tokens)/r.Chunk)
+	if from < 0 || to < from || to > r.Chunks() {
+		return fault.Errorf(fault.Usage, "chunks %d to %d of %d", from, to, r.Chunks())
 	}
-	r.Tokens = r.Tokens[from*r.Chunk : to*r.Chunk]
+	*r = r.chunks(from, to)
 	return nil
 }
 
@@ -142,7 +160,7 @@ func (m *Model) layerShare(r *Run) float64 {
 	}
 	for i := range m.source.Tensors {
 		x := &m.source.Tensors[i]
-		if !strings.HasPrefix(x.Name, "blk.") || len(x.NE) < 2 {
+		if !strings.Contains("."+x.Name, ".blk.") || len(x.NE) < 2 {
 			continue
 		}
 		n := float64(x.Elements())

@@ -21,7 +21,80 @@ type Run struct {
 	// Progress is called after each part of the work, from one goroutine; it may be nil.
 	Progress func(Progress)
 
-	dry bool // linear layers output zeros: their weights are not read
+	// Sources are the texts that the encoder of an encoder-decoder reads, one for each chunk, and Tokens are those that
+	// its decoder reads. Then chunks have Lengths, whose sum is len(Tokens), Chunk is about their mean, First is 0, and
+	// each token predicts that of Next, of the same length as Tokens. SourceTargets makes such runs.
+	Sources [][]int32
+	Lengths []int
+	Next    []int32
+
+	encoded *encoderStates // the last states of the encoder for Sources
+	dry     bool           // linear layers output zeros: their weights are not read
+}
+
+// Chunks returns the number of chunks.
+func (r *Run) Chunks() int {
+	if r.Lengths != nil {
+		return len(r.Lengths)
+	}
+	return len(r.Tokens) / max(1, r.Chunk)
+}
+
+// chunks returns a run over chunks [from, to) only.
+func (r *Run) chunks(from, to int) Run {
+	c := *r
+	if r.Lengths == nil {
+		c.Tokens = r.Tokens[from*r.Chunk : to*r.Chunk]
+		return c
+	}
+	a, n := 0, 0
+	for i, length := range r.Lengths[:to] {
+		if i < from {
+			a += length
+		} else {
+			n += length
+		}
+	}
+	c.Tokens, c.Lengths = r.Tokens[a:a+n], r.Lengths[from:to]
+	if r.Sources != nil {
+		c.Sources, c.Next = r.Sources[from:to], r.Next[a:a+n]
+	}
+	return c
+}
+
+// Positions returns the number of tokens that are predicted in chunk i.
+func (r *Run) Positions(i int) int {
+	if r.Lengths != nil {
+		return r.Lengths[i]
+	}
+	first := r.First
+	if first == 0 {
+		first = r.Chunk / 2
+	}
+	return r.Chunk - first - 1
+}
+
+// positions returns the number of tokens that are predicted, and ends of chunks among them.
+func (r *Run) positions() (n int, ends []int) {
+	for i := range r.Chunks() {
+		n += r.Positions(i)
+		ends = append(ends, n)
+	}
+	return n, ends
+}
+
+// predicted returns the token that the state of a row predicts, and its number among those that are predicted; -1 if it
+// predicts none, because its successor is in the next chunk.
+func (r *Run) predicted(row int) (at, token int) {
+	if r.Next != nil {
+		return row, int(r.Next[row])
+	}
+	keep := r.Chunk - r.First
+	chunk, i := row/keep, row%keep
+	if i == keep-1 {
+		return -1, 0
+	}
+	return chunk*(keep-1) + i, int(r.Tokens[chunk*r.Chunk+r.First+i+1])
 }
 
 // Progress is how far a run is.
@@ -64,6 +137,8 @@ type stream struct {
 	firstToken       int       // the first token of those that go through a layer together
 	firstLayerValues []float32 // of the first layer, for mixers that need them: [tokens, width]
 	firstLayerStart  int       // tokens in values that are before the stream's first
+	firstChunk       int       // the first chunk of those that go through a layer together
+	lengths          []int     // of these chunks; nil for Run.Chunk
 	chunk            int       // the chunk length that the tables are for
 	// tables of positions: of Model.ropes, and of Model.temperatures
 	rotations, queryFactors [][]float32

@@ -43,6 +43,9 @@ const maxCount = 1 << 53
 // NewSums returns an empty matrix for chunks of that many tokens, at least 1.
 func NewSums(chunk int) *Sums { return &Sums{run: chunk, tallies: map[string]*Tally{}} }
 
+// SetChunk sets the number of tokens of a chunk of the calibration, at least 1.
+func (s *Sums) SetChunk(n int) { s.run = n }
+
 // Len returns the number of tensors.
 func (s *Sums) Len() int { return len(s.tallies) }
 

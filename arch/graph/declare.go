@@ -106,6 +106,9 @@ func Declare(m *Model, f *File) (*Decl, error) {
 		d.streams(m.Streams)
 		d.steps(m.Layer)
 	}
+	if d.err == nil {
+		d.second()
+	}
 	d.layer = -1
 	if d.err != nil {
 		return nil, d.err
@@ -243,7 +246,13 @@ func (d *Decl) outside() {
 	d.used = nil
 	d.use([]string{"embedding_length"})
 	d.vocab()
-	switch head := m.Head.(type) {
+	d.head(m.Head)
+}
+
+// head declares the tensors of a head.
+func (d *Decl) head(h Head) {
+	embd, vocab := d.Size("n_embd"), d.vocab()
+	switch head := h.(type) {
 	case LM:
 		if head.Codes {
 			vocab = Any
@@ -519,8 +528,11 @@ func (d *Decl) pick(name string, alternatives ...[]int64) []int64 {
 	return alternatives[0]
 }
 
-// keep adds what the current part keeps of a text.
+// keep adds what the current part keeps of a text; of a Decoder nothing, see Decodes.
 func (d *Decl) keep(c Cache) {
+	if d.inDecoder {
+		return
+	}
 	c.Layer = d.pass
 	if most := max(c.Keys, c.Vals, c.State); most > maxProduct {
 		d.contradiction("%d values of a token or a text are kept, want at most %d", most, int64(maxProduct))

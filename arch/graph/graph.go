@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Model is what files of one architecture compute: tokens → Embed → Layer, once for each layer → Final → Head.
+// Model is what files of one architecture compute: tokens → Embed → Layer, once for each layer → Final → Head. Of an
+// encoder-decoder that is the encoder.
 type Model struct {
 	Dims    Dims      // sizes that differ from Common
 	Embed   Embedding // of tokens
@@ -17,6 +18,7 @@ type Model struct {
 	Draft   []Step    // one MTP (NextN) layer, after its projection; nil for Layer
 	Final   []Step    // after the last layer: usually a norm
 	Head    Head
+	Second  Second // a second stack of layers, nil for none
 	// Reads are the keys of ByName that llama.cpp reads in files of the architecture; and with "!", keys of any kind
 	// without which it does not load a file.
 	Reads   []string

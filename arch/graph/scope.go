@@ -22,6 +22,8 @@ type Scope struct {
 	*facts
 	layer int // -1 outside of layers
 	pos   int64
+
+	inDecoder bool // the layer is one of Decoder
 }
 
 // facts are what all scopes of a file share.
@@ -36,6 +38,8 @@ type facts struct {
 	err    error
 	layers int // without MTP (NextN) layers; 0 before they are counted
 	all    int // with MTP layers
+	// decoderLayers is the number of layers of Decoder, 0 before they are declared
+	decoderLayers int
 }
 
 // list is a value of several numbers.
@@ -72,7 +76,7 @@ func (f *facts) fullKey(key string) string { return f.file.fullKey(key) }
 func (s *Scope) Layer() int { return s.layer }
 
 // AtPosition returns the scope for the token at a position, from 0; other scopes have position 0.
-func (s *Scope) AtPosition(pos int64) *Scope { return &Scope{s.facts, s.layer, pos} }
+func (s *Scope) AtPosition(pos int64) *Scope { return &Scope{s.facts, s.layer, pos, s.inDecoder} }
 
 // Value returns the value of an expression. ok is false if keys are missing; Value does not record an error then.
 func (s *Scope) Value(n Num) (v expr.Value, ok bool) {
@@ -144,7 +148,7 @@ func (s *Scope) fullName(tensor string) string {
 	if s.layer < 0 {
 		return tensor
 	}
-	return s.model.Prefix + "blk." + strconv.Itoa(s.layer) + "." + tensor
+	return s.Prefix() + "blk." + strconv.Itoa(s.layer) + "." + tensor
 }
 
 // Part returns p, or if that is Choose, the part of the scope's layer.

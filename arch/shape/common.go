@@ -29,7 +29,6 @@ var Common = Rules{
 		"n_embd_v":  "n_head_kv * n_embd_head_v",
 		"n_lora_q":  "@attention.q_lora_rank",
 		"n_lora_kv": "@attention.kv_lora_rank",
-		"n_buckets": "@attention.relative_buckets_count",
 
 		// vision and audio encoders
 		"v_embd": "@vision.embedding_length", "v_ff": "@vision.feed_forward_length", "v_proj": "@vision.projection_dim",
@@ -76,10 +75,10 @@ var Common = Rules{
 		"shortconv.out_proj": "n_embd, n_embd",
 
 		// T5
-		"attn_o": "n_head * n_embd_head_v, n_embd", "attn_rel_b": "n_head, n_buckets",
-		"cross_attn_norm": "n_embd", "cross_attn_q": "n_embd, n_embd_q", "cross_attn_k": "n_embd, n_embd_k",
+		"attn_o": "n_head * n_embd_head_v, n_embd", "cross_attn_norm": "n_embd",
+		"cross_attn_q": "n_embd, n_embd_q", "cross_attn_k": "n_embd, n_embd_k",
 		"cross_attn_v": "n_embd, n_embd_v",
-		"cross_attn_o": "n_head * n_embd_head_v, n_embd", "cross_attn_rel_b": "n_head, n_buckets",
+		"cross_attn_o": "n_head * n_embd_head_v, n_embd",
 
 		// vision encoder
 		"v.patch_embd": "v_patch, v_patch, 3, v_embd", "v.patch_embd.weight.{bid}": "v_patch, v_patch, 3, v_embd",

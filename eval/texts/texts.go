@@ -154,21 +154,27 @@ func Chunks(warn func(...string), m *model.Model, v *vocab.Vocab, path, text str
 	if r, err = opt.Cut(v, ids); err != nil {
 		return r, len(ids), fmt.Errorf("%s: %w", path, err)
 	}
-	if unk, ok := v.Unknown(); ok {
-		n := 0
-		for _, id := range r.Tokens {
-			if id == unk {
-				n++
-			}
-		}
-		if n > 0 {
-			warn(fmt.Sprintf(
-				"%s: %d of %d tokens are the unknown token %q: the vocabulary of %s lacks their characters", path, n,
-				len(r.Tokens), v.Token(unk), m.Path))
-		}
-	}
+	WarnUnknown(warn, m, v, path, r.Tokens)
 	WarnLong(warn, m, r.Chunk)
 	return r, len(ids), nil
+}
+
+// WarnUnknown warns of tokens that stand for characters that the vocabulary lacks.
+func WarnUnknown(warn func(...string), m *model.Model, v *vocab.Vocab, path string, ids []int32) {
+	unk, ok := v.Unknown()
+	if !ok {
+		return
+	}
+	n := 0
+	for _, id := range ids {
+		if id == unk {
+			n++
+		}
+	}
+	if n > 0 {
+		warn(fmt.Sprintf("%s: %d of %d tokens are the unknown token %q: the vocabulary of %s lacks their characters",
+			path, n, len(ids), v.Token(unk), m.Path))
+	}
 }
 
 // WarnLong warns of chunks that are longer than the context that a model was trained with.

@@ -278,6 +278,9 @@ func (v *Vocab) Token(id int32) string { return v.tokens[id].text }
 // Bos returns the BOS token, if there is one, whether Encode adds it or not.
 func (v *Vocab) Bos() (int32, bool) { return v.bos, v.bos != none }
 
+// Eos returns the token for the end of a text; ok is false without one.
+func (v *Vocab) Eos() (id int32, ok bool) { return v.eos, v.eos >= 0 && int(v.eos) < len(v.tokens) }
+
 // Unknown returns the unknown token, if there is one.
 func (v *Vocab) Unknown() (int32, bool) { return v.unk, v.unk >= 0 && int(v.unk) < len(v.tokens) }
 
