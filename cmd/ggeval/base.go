@@ -32,7 +32,12 @@ func (r *compareRequest) openBase(ctx context.Context, cmd *cli.Command) (*base,
 		return nil, err
 	}
 	return &base{candidate: m.candidate, name: r.Base, reading: m.reading,
-		cut: func(v *vocab.Vocab) (eval.Run, error) { return r.Text.Run(v, m.text) }}, nil
+		cut: func(v *vocab.Vocab) (eval.Run, error) {
+			if m.pairs != nil {
+				return m.pairs.run(m.Model, v, &r.input)
+			}
+			return r.Text.Run(v, m.text)
+		}}, nil
 }
 
 // openSaved opens the saved base of a comparison. Its text is token ids, which
@@ -106,7 +111,11 @@ func (b *base) files(r *compareRequest) []string {
 	if b.saved != nil {
 		return []string{r.Saved}
 	}
-	return append([]string{r.File}, b.Source.Files...)
+	files := append([]string{r.File}, b.Source.Files...)
+	if r.Source != "" {
+		files = append(files, r.Source)
+	}
+	return files
 }
 
 // measure runs models over chunks [from, to) of the text.

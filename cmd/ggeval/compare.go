@@ -27,7 +27,7 @@ func compareCommand() *cli.Command {
 		Name:      "compare",
 		Usage:     "measure the divergence of models from their base",
 		ArgsUsage: "BASE [MODEL...]",
-		Description: "BASE and each MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" +
+		Description: "BASE and each MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" + sourceHelp + "\n\n" +
 			"All models run layer by layer side by side: BASE is run once, and no\n" +
 			"probabilities are kept on the disk. The figures are over the tokens that\n" +
 			"'ggeval perplexity' predicts.\n\n" +
@@ -102,7 +102,7 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 		if err := b.sameTokens(cmd, c); err != nil {
 			return err
 		}
-		texts.WarnLong(tool.Warning(cmd), c.Source, b.run.Chunk)
+		texts.WarnLong(tool.Warning(cmd), c.Source, b.longest())
 	}
 	of := b.candidate
 	if of == nil {
@@ -146,15 +146,16 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 				return sections(found)
 			}})
 	}
-	result := compareResult{Base: sideResult{Model: b.name}, textResult: textResult{File: r.File, Tokens: b.tokens,
-		Chunk: b.run.Chunk, Stride: r.Text.Stride}}
+	result := compareResult{Base: sideResult{Model: b.name}, Source: r.Source,
+		textResult: b.result(&r.input)}
+	result.Stride = r.Text.Stride
 	if b.candidate != nil {
 		result.Base = sideOf(b.candidate)
 	} else {
 		result.File = r.Saved
 	}
 	var found []*eval.Measured
-	chunks := len(b.run.Tokens) / b.run.Chunk
+	chunks := b.run.Chunks()
 	if r.Shares.Finish {
 		parts := 0
 		if found, parts, err = measured(ctx, job, len(models), chunks, chunks*perChunk(b.run)); err == nil {
@@ -168,7 +169,7 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	for i, x := range found {
-		result.add(list[i], x.Comparison())
+		result.add(list[i], x.Comparison(), b.run)
 	}
 	if err := unchanged(b, list); err != nil {
 		return err
@@ -176,7 +177,7 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 	if r.Shares.Finish {
 		sides = 0
 	}
-	result.costResult = endCost(cost, len(b.run.Tokens)*sides)
+	result.costResult = endCost(cost, b.ran()*sides)
 	if r.JSON {
 		err = tool.WriteJSON(cmd.Root().Writer, result)
 	} else {
@@ -219,7 +220,7 @@ func (r *compareRequest) job(ctx context.Context, b *base, list []*candidate) (*
 		facts = append(facts, f)
 		f, err = modelFact(ctx, fmt.Sprintf("model %d", i+1), c.Model)
 	}
-	return r.Shares.job("differences", len(b.run.Tokens)/b.run.Chunk, b.run, append(facts, f)...), err
+	return r.Shares.job("differences", b.run.Chunks(), b.run, append(facts, f)...), err
 }
 
 // sameTokens returns an error if a model's tokens differ from the base's, and warns if its tokenizer would split the
@@ -243,8 +244,9 @@ func (b *base) sameTokens(cmd *cli.Command, c *candidate) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Name, err)
 	}
-	for i, id := range b.run.Tokens {
-		if i >= len(run.Tokens) || run.Tokens[i] != id {
+	ids, other := b.ids(), (&reading{run: run}).ids()
+	for i, id := range ids {
+		if i >= len(other) || other[i] != id {
 			tool.Warn(cmd, fmt.Sprintf(
 				"%s takes the text for other tokens than %s, from token %d on: both run over the tokens of %s", c.Name,
 				b.name, i, b.name))
@@ -258,6 +260,7 @@ func (b *base) sameTokens(cmd *cli.Command, c *candidate) error {
 type compareResult struct {
 	Base   sideResult    `json:"base"`
 	Models []modelResult `json:"models"`
+	Source string        `json:"source,omitempty"`
 	textResult
 	costResult
 }
@@ -321,7 +324,7 @@ func sideOf(c *candidate) sideResult {
 }
 
 // add adds a model.
-func (r *compareResult) add(c *candidate, found *eval.Comparison) {
+func (r *compareResult) add(c *candidate, found *eval.Comparison, run eval.Run) {
 	r.Base.PPL, r.Base.Error = number(found.Base.Value), number(found.Base.Error)
 	r.Chunks, r.Predicted = found.Base.Chunks, found.Base.Predicted
 	m := modelResult{sideResult: sideOf(c), Recipe: c.Recipe, found: found}
@@ -336,11 +339,19 @@ func (r *compareResult) add(c *candidate, found *eval.Comparison) {
 	for _, d := range found.Layers {
 		m.Layers = append(m.Layers, layerResult{number(d.RMS), figureOf(d.Mean)})
 	}
-	per := len(found.Divergences) / r.Chunks
-	m.ByPosition, m.ByChunk = make([]number, per), make([]number, r.Chunks)
-	for i, d := range found.Divergences {
-		m.ByPosition[i%per] += number(d / float64(r.Chunks))
-		m.ByChunk[i/per] += number(d / float64(per))
+	if m.ByChunk = make([]number, r.Chunks); run.Sources == nil {
+		m.ByPosition = make([]number, run.Positions(0))
+	}
+	at := 0
+	for i := range m.ByChunk {
+		per := run.Positions(i)
+		for k, d := range found.Divergences[at : at+per] {
+			m.ByChunk[i] += number(d / float64(per))
+			if m.ByPosition != nil {
+				m.ByPosition[k] += number(d / float64(r.Chunks))
+			}
+		}
+		at += per
 	}
 	r.Models = append(r.Models, m)
 }

@@ -5,6 +5,7 @@
 //	ggeval sensitivity [flags] MODEL -f FILE
 //	ggeval imatrix [flags] MODEL -f FILE -o FILE
 //	ggeval imatrix [flags] --in-file FILE... -o FILE
+//	ggeval perplexity [flags] MODEL -f TARGETS --source SOURCES
 //	ggeval embed [flags] MODEL -f FILE
 //	ggeval embed [flags] MODEL --text TEXT
 //
@@ -32,6 +33,19 @@
 //	--stride N, --ppl-stride N let chunks overlap: each has -c + N/2 tokens, rounded up to a multiple of 256,
 //	                           begins N after the one before, and its last N tokens are predicted; only the
 //	                           first begins with BOS. llama-perplexity does the same with -b as large as -c
+//
+// # Sources
+//
+// An encoder-decoder (T5) predicts a text for a source. perplexity, compare and imatrix run it over pairs of lines:
+//
+//	--source FILE              line i of -f is the text that the decoder is to say for line i of FILE
+//
+// The encoder reads the tokens of the source, with those that the vocabulary adds (EOS). The decoder reads the start
+// token (decoder_start_token_id, without that key BOS, as in llama.cpp) and the target, and every token of the target,
+// and EOS after it, is predicted. Each pair is a chunk, so that --chunks, --save-every and --sum-chunks count pairs;
+// -c, --stride, --part, --finish, --html and --kl-divergence-base do not go with it. Escapes are expanded in each line.
+// Without --source such a model is refused, and with it any other. Logits are those of llama.cpp, which does not divide
+// the decoder's states by √n_embd where the output matrix is the embedding, as the first T5 models do.
 //
 // # Checkpoint
 //
@@ -62,7 +76,8 @@
 //	ppl, ppl_error             the perplexity and one standard error
 //	loss                       its logarithm, the mean of -ln p
 //	running                    the perplexity after each chunk
-//	text, tokens               the file, and its number of tokens
+//	text, tokens               the file, and its number of tokens; with --source, those that the model reads
+//	source                     the file of --source
 //	chunk, chunks, stride      tokens of a chunk, the number of chunks, and --stride
 //	predicted                  the number of predicted tokens
 //	seconds, tokens_per_second, peak_memory_bytes
@@ -149,7 +164,7 @@
 //	  kl_divergence            KL divergence of BASE's probabilities from the MODEL's, in nats: mean,
 //	                           error, median, p90, p95, p99, p99_9 and max
 //	  kl_divergence_by_position
-//	                           its mean at each predicted position of a chunk
+//	                           its mean at each predicted position of a chunk; null with --source
 //	  kl_divergence_by_chunk   its mean over each chunk
 //	  p_change, p_change_rms   the probability of the correct token minus BASE's: mean and error, and the same
 //	                           of the root mean square

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,7 +28,7 @@ func imatrixCommand() *cli.Command {
 		Name:      "imatrix",
 		Usage:     "make an importance matrix",
 		ArgsUsage: "[MODEL]",
-		Description: "MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" +
+		Description: "MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" + sourceHelp + "\n\n" +
 			"The file holds, for each column of the matrices in the blocks, the sum of the squares\n" +
 			"of its input activations over all tokens of all chunks: the file of llama-imatrix, but\n" +
 			"with exact arithmetic. Without MODEL and text the files of --in-file are merged.\n\n" + tool.ExitHelp,
@@ -82,7 +81,8 @@ type imatrixResult struct {
 	Resumed int      `json:"resumed_chunks,omitempty"`
 	Unseen  []unseen `json:"unseen,omitempty"`
 	// Parts is the number of parts that --finish has put together.
-	Parts int `json:"parts,omitempty"`
+	Parts  int    `json:"parts,omitempty"`
+	Source string `json:"source,omitempty"`
 	textResult
 	costResult
 }
@@ -110,7 +110,8 @@ func makeImatrix(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 	}
-	result := imatrixResult{Output: r.Out, Format: r.Format.String(), Merged: r.Merged}
+	result := imatrixResult{Output: r.Out, Format: r.Format.String(), Merged: r.Merged,
+		Source: r.Source}
 	tokens := 0
 	if r.Path == "" {
 		if err := writer.Writable(r.Out, opt); err != nil {
@@ -197,7 +198,8 @@ func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *
 		return nil, 0, err
 	}
 	defer m.Source.Close()
-	result.Model, result.Architecture, result.textResult = r.Path, m.Source.Architecture(), m.result(r.File)
+	sums.SetChunk(m.run.Chunk)
+	result.Model, result.Architecture, result.textResult = r.Path, m.Source.Architecture(), m.result(&r.input)
 	if r.Shares.Finish {
 		job, err := r.job(ctx, m)
 		if err != nil {
@@ -212,7 +214,7 @@ func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *
 	}
 	tool.NoteScalar(cmd)
 	sums, err = m.Model.Calibrate(ctx, m.run, sums, eval.Calibration{
-		Importance: r.Collect, State: r.state(), Text: sha256.Sum256([]byte(m.text)),
+		Importance: r.Collect, State: r.state(), Text: m.hash(),
 		Resumed: func(done int) {
 			result.Resumed = done
 			tool.Note(cmd, fmt.Sprintf("%s: %d of %d chunks are done already, by a run that was interrupted", r.state(),
@@ -226,13 +228,16 @@ func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *
 		return nil, 0, err
 	}
 	sums.Datasets = append(sums.Datasets, filepath.Base(r.File))
-	return sums, len(m.run.Tokens) - result.Resumed*m.run.Chunk, nil
+	if r.Source != "" {
+		sums.Datasets = append(sums.Datasets, filepath.Base(r.Source))
+	}
+	return sums, m.ran() * (result.Chunks - result.Resumed) / result.Chunks, nil
 }
 
 // job returns the job whose parts several processes run. Its items are groups of chunks.
 func (r *imatrixRequest) job(ctx context.Context, m *reader) (*partfile.Job, error) {
 	model, err := modelFact(ctx, "model", m.Model)
-	group, chunks := r.Collect.Group, len(m.run.Tokens)/m.run.Chunk
+	group, chunks := r.Collect.Group, m.run.Chunks()
 	return r.Shares.job("importance", (chunks+group-1)/group, m.run, model,
 		partfile.Fact{Name: "number of chunks in a group", Value: strconv.Itoa(group)},
 		partfile.Fact{Name: "choice about the matrix that makes logits", Value: strconv.FormatBool(r.Collect.Output)},

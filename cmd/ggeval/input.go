@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -11,6 +13,7 @@ import (
 	"ggforge/cmd/internal/runs"
 	"ggforge/eval"
 	"ggforge/eval/texts"
+	"ggforge/fault"
 	"ggforge/tokenizer/vocab"
 )
 
@@ -18,6 +21,11 @@ import (
 const textHelp = "The text is taken as it is, except for one newline at its end, and cut into chunks of\n" +
 	"-c tokens; a shorter rest at the end is not used. Each chunk begins with the BOS token\n" +
 	"if the model's vocabulary asks for one."
+
+// sourceHelp explains pairs of texts in the help of verbs.
+const sourceHelp = "With --source, for an encoder-decoder, line i of the text is the target of line i of that file:\n" +
+	"the encoder reads the source with the tokens that the vocabulary adds (EOS), the decoder\n" +
+	"is to say the target and EOS, and every token of these is predicted."
 
 // input holds the settings of all verbs: a text, and how to run models over it.
 type input struct{ runs.Input }
@@ -61,6 +69,52 @@ func (in *input) read(cmd *cli.Command) (string, error) {
 	return texts.Read(tool.Warning(cmd), in.File, in.Escapes)
 }
 
+// pairs are the lines of a text, and of the sources that they are the targets of.
+type pairs struct{ sources, targets []string }
+
+// pairs returns the pairs of lines, as many as --chunks permits.
+func (in *input) pairs(cmd *cli.Command) (*pairs, error) {
+	lines := func(path string) ([]string, error) {
+		text, err := texts.Read(tool.Warning(cmd), path, false) // an escaped newline does not end a line
+		if err != nil {
+			return nil, err
+		}
+		list := strings.Split(text, "\n")
+		for i, s := range list {
+			if in.Escapes {
+				list[i] = string(texts.Unescape([]byte(s)))
+			}
+		}
+		return list, nil
+	}
+	targets, err := lines(in.File)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := lines(in.Source)
+	if err != nil {
+		return nil, err
+	}
+	if len(sources) != len(targets) {
+		return nil, fault.Errorf(fault.Refused, "%s has %d lines and %s %d: want a source for each target", in.File,
+			len(targets), in.Source, len(sources))
+	}
+	n := len(targets)
+	if in.Text.Chunks > 0 {
+		n = min(n, in.Text.Chunks)
+	}
+	return &pairs{sources[:n], targets[:n]}, nil
+}
+
+// run returns the run of a model over pairs.
+func (p *pairs) run(m *eval.Model, v *vocab.Vocab, in *input) (eval.Run, error) {
+	r, err := m.SourceTargets(v, p.sources, p.targets, in.Text.ParseSpecial)
+	if err != nil {
+		err = fmt.Errorf("%s for %s: %w", in.File, in.Source, err)
+	}
+	return r, err
+}
+
 // reading is a text tokenized for a model.
 type reading struct {
 	vocab  *vocab.Vocab
@@ -68,23 +122,55 @@ type reading struct {
 	tokens int // of the whole text
 }
 
-// result returns the sizes of the text read from a file.
-func (t *reading) result(file string) textResult {
-	return textResult{File: file, Tokens: t.tokens, Chunk: t.run.Chunk, Chunks: len(t.run.Tokens) / t.run.Chunk}
+// result returns the sizes of the text.
+func (t *reading) result(in *input) textResult {
+	return textResult{File: in.File, source: in.Source, Tokens: t.tokens, Chunk: t.run.Chunk, Chunks: t.run.Chunks()}
+}
+
+// ran returns the number of tokens that go through a model.
+func (t *reading) ran() int { return len(t.ids()) }
+
+// ids returns the tokens that a model reads, sources first.
+func (t *reading) ids() []int32 { return append(slices.Concat(t.run.Sources...), t.run.Tokens...) }
+
+// longest returns the number of tokens of the longest chunk or source.
+func (t *reading) longest() int {
+	n := t.run.Chunk
+	for i, ids := range t.run.Sources {
+		n = max(n, len(ids), t.run.Lengths[i])
+	}
+	return n
+}
+
+// hash identifies the text.
+func (r *reader) hash() [sha256.Size]byte {
+	if r.pairs == nil {
+		return sha256.Sum256([]byte(r.text))
+	}
+	return sha256.Sum256(fmt.Appendf(nil, "%q for %q", r.pairs.targets, r.pairs.sources))
 }
 
 // reader is a model and the text that it is run over.
 type reader struct {
 	*candidate
 	reading
-	text string
+	text  string
+	pairs *pairs // in place of text, or nil
 }
 
 // load reads the text and opens the model that is run over it. The caller closes its Source.
 // Before work begins check is called with the files of both, which no output may replace.
 func (in *input) load(ctx context.Context, cmd *cli.Command, path string,
 	check func(inputs []string) error) (*reader, error) {
-	text, err := in.read(cmd)
+	r := new(reader)
+	var err error
+	files := []string{in.File}
+	if in.Source != "" {
+		files = append(files, in.Source)
+		r.pairs, err = in.pairs(cmd)
+	} else {
+		r.text, err = in.read(cmd)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -92,12 +178,22 @@ func (in *input) load(ctx context.Context, cmd *cli.Command, path string,
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{candidate: c, text: text}
-	if err = check(slices.Concat(c.Source.Files, []string{in.File})); err == nil {
+	r.candidate = c
+	if err = check(slices.Concat(c.Source.Files, files)); err == nil {
 		r.vocab, err = texts.Vocabulary(c.Source)
 	}
-	if err == nil {
-		r.run, r.tokens, err = texts.Chunks(tool.Warning(cmd), c.Source, r.vocab, in.File, text, in.Text)
+	switch {
+	case err != nil:
+	case r.pairs != nil:
+		if r.run, err = r.pairs.run(c.Model, r.vocab, in); err == nil {
+			r.tokens = r.ran()
+			texts.WarnUnknown(tool.Warning(cmd), c.Source, r.vocab, in.File+" for "+in.Source, r.ids())
+			texts.WarnLong(tool.Warning(cmd), c.Source, r.longest())
+		}
+	case c.Model.Decodes():
+		err = needSource(cmd, path, c.Source.Architecture())
+	default:
+		r.run, r.tokens, err = texts.Chunks(tool.Warning(cmd), c.Source, r.vocab, in.File, r.text, in.Text)
 	}
 	if err != nil {
 		c.Source.Close()
@@ -105,6 +201,16 @@ func (in *input) load(ctx context.Context, cmd *cli.Command, path string,
 	}
 	in.settle(&r.run)
 	return r, nil
+}
+
+// needSource is the error about a text for an encoder-decoder.
+func needSource(cmd *cli.Command, path, arch string) error {
+	want := cmd.Name + " runs no encoder-decoders"
+	if slices.ContainsFunc(cmd.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), "source") }) {
+		want = "want the sources, line by line, with --source FILE, and the targets with -f"
+	}
+	return fault.Errorf(fault.Refused, "%s: %q is an encoder-decoder, which predicts a text for a source: %s", path, arch,
+		want)
 }
 
 // settle sets the workers and the progress of a run.

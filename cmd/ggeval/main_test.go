@@ -79,6 +79,7 @@ func TestEveryFlag(t *testing.T) {
 		maps.Copy(all, rows)
 		return all
 	}
+	source := set("Source", "s", "--source", "s")
 	stride := set("Text.Stride", "8", "--stride", "8")
 	html, force := set("HTML", "t2.html", "--html", "t2.html"), set("Force", "true", "--force")
 	part, finish := set("Shares.Part", "3-of-16", "--part", "3/16", "--part-files", "x"),
@@ -89,7 +90,7 @@ func TestEveryFlag(t *testing.T) {
 		checked["perplexity"] = true
 		flagtest.Check(t, perplexityCommand, parsePerplexity, []string{"MODEL", "-f", "t"},
 			with(map[string]flagtest.Row{
-				"stride": stride, "remote": set("Path", "hf://MODEL", "--remote"), "html": html, "force": force,
+				"source": source, "stride": stride, "remote": set("Path", "hf://MODEL", "--remote"), "html": html, "force": force,
 				"part": part, "finish": finish, "part-files": parts,
 			}))
 	})
@@ -97,7 +98,7 @@ func TestEveryFlag(t *testing.T) {
 		checked["compare"] = true
 		rows := with(flagtest.Quantization(t, "--type", "iq4_xs"))
 		maps.Copy(rows, map[string]flagtest.Row{
-			"stride": stride, "remote": set("Models", "[hf://MODEL]", "--remote"), "html": html, "force": force,
+			"source": source, "stride": stride, "remote": set("Models", "[hf://MODEL]", "--remote"), "html": html, "force": force,
 			"part": part, "finish": finish, "part-files": parts,
 			"type":               set("Recipes", "[Q4_K_M Q8_0]", "--type", "q4_k", "--type", "Q8_0"),
 			"kl-divergence-base": set("Saved", "t2", "--kl-divergence-base", "t2"),
@@ -120,7 +121,7 @@ func TestEveryFlag(t *testing.T) {
 		checked["imatrix"] = true
 		flagtest.Check(t, imatrixCommand, parseImatrix, []string{"MODEL", "-f", "t", "-o", "o"},
 			with(map[string]flagtest.Row{
-				"output": set("Out", "o2", "--output", "o2"), "format": set("Format", "dat", "--format", "dat"),
+				"source": source, "output": set("Out", "o2", "--output", "o2"), "format": set("Format", "dat", "--format", "dat"),
 				"process-output": set("Collect.Output", "true", "--process-output"),
 				"parse-special":  set("Text.ParseSpecial", "true", "--parse-special"),
 				"in-file":        set("Merged", "[a]", "--in-file", "a"),

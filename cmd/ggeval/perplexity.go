@@ -21,13 +21,14 @@ func perplexityCommand() *cli.Command {
 		Name:      "perplexity",
 		Usage:     "measure how well a model predicts a text",
 		ArgsUsage: "MODEL",
-		Description: "MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" +
+		Description: "MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" + sourceHelp + "\n\n" +
 			"The second half of each chunk is predicted, token by token, except its first token.\n" +
 			"The perplexity is exp(mean of -ln p) over these tokens, with one standard error:\n" +
 			"the figure of llama-perplexity, but with exact arithmetic.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{Main: strings.Fields(
-			"file escape ctx-size chunks stride part finish part-files html json force threads progress via remote"),
-			Elsewhere: []string{"ppl"}, Examples: []string{"ggeval perplexity -f text.txt model-Q4_K_M.gguf"},
+			"file source escape ctx-size chunks stride part finish part-files html json force threads progress via remote"),
+			Elsewhere: []string{"ppl"}, Examples: []string{"ggeval perplexity -f text.txt model-Q4_K_M.gguf",
+				"ggeval perplexity -f german.txt --source english.txt t5-Q4_K_M.gguf"},
 			Result: append(tool.Prints[perplexityResult](), tool.Prints[partResult]()...)}.Metadata(),
 		Flags:  tool.Flags(runs.PerplexityFlags()...),
 		Action: perplexity,
@@ -57,6 +58,7 @@ type perplexityResult struct {
 	Loss number `json:"loss"`
 	// Running is the perplexity after each chunk.
 	Running []number `json:"running"`
+	Source  string   `json:"source,omitempty"`
 	textResult
 	costResult
 }
@@ -76,7 +78,7 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer m.Source.Close()
-	chunks, ran := len(m.run.Tokens)/m.run.Chunk, len(m.run.Tokens)
+	chunks, ran := m.run.Chunks(), m.ran()
 	var p *eval.Perplexity
 	if r.Shares.On() {
 		model, err := modelFact(ctx, "model", m.Model)
@@ -111,10 +113,10 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 	}
 	result := perplexityResult{
 		Model: r.Path, Architecture: m.Source.Architecture(), PPL: number(p.Value), Error: number(p.Error),
-		Loss: number(math.Log(p.Value)), Running: running(p),
-		textResult: textResult{r.File, m.tokens, m.run.Chunk, p.Chunks, r.Text.Stride, p.Predicted},
-		costResult: endCost(cost, ran),
+		Loss: number(math.Log(p.Value)), Running: running(p, m.run), Source: r.Source,
+		textResult: m.result(&r.input), costResult: endCost(cost, ran),
 	}
+	result.Stride, result.Predicted = r.Text.Stride, p.Predicted
 	w := cmd.Root().Writer
 	if r.JSON {
 		if err := tool.WriteJSON(w, result); err != nil {
@@ -131,18 +133,24 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 }
 
 // running returns the perplexity after each chunk.
-func running(p *eval.Perplexity) []number {
+func running(p *eval.Perplexity, run eval.Run) []number {
 	list := make([]number, p.Chunks)
-	per, sum := len(p.Losses)/p.Chunks, 0.0
-	for i, loss := range p.Losses {
-		sum += loss
-		list[i/per] = number(math.Exp(sum / float64(i+1)))
+	at, sum := 0, 0.0
+	for i := range list {
+		for range run.Positions(i) {
+			sum += p.Losses[at]
+			at++
+		}
+		list[i] = number(math.Exp(sum / float64(at)))
 	}
 	return list
 }
 
 func (t textResult) String() string {
 	s := fmt.Sprintf("%s: %d tokens, %d chunks of %d", t.File, t.Tokens, t.Chunks, t.Chunk)
+	if t.source != "" {
+		s = fmt.Sprintf("%s for %s: %d tokens, %d pairs of lines", t.File, t.source, t.Tokens, t.Chunks)
+	}
 	if t.Stride > 0 {
 		s += fmt.Sprintf(", %d apart", t.Stride)
 	}

@@ -27,6 +27,8 @@ type textResult struct {
 	Stride int    `json:"stride,omitempty"`
 	// Predicted is the number of tokens that the figures cover.
 	Predicted int `json:"predicted,omitempty"`
+
+	source string // of an encoder-decoder, "" for none
 }
 
 // costResult is the time and memory of a run.

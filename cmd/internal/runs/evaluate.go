@@ -11,6 +11,7 @@ import (
 // Input holds the settings of all verbs of ggeval: a text, and how to run models over it.
 type Input struct {
 	File    string // the text
+	Source  string // for an encoder-decoder: its line i is what line i of File is the target of; or ""
 	Escapes bool
 	Text    eval.Text
 	Workers int
@@ -53,6 +54,12 @@ func StrideFlag() tool.Flag {
 			"one before, and its last N tokens are predicted"}
 }
 
+// SourceFlag returns --source, for verbs that run encoder-decoders.
+func SourceFlag() tool.Flag {
+	return tool.Flag{Name: "source", Value: tool.File, Category: CategoryText, Effect: tool.ReadsFile,
+		Usage: "run an encoder-decoder (T5): line i of -f is the text that the decoder is to say for line i of `FILE`"}
+}
+
 // ParseInput returns the values of EvaluateFlags.
 func ParseInput(cmd *cli.Command) (in Input, err error) {
 	in = Input{Escapes: cmd.Bool("escape"), Workers: tool.Workers(cmd), JSON: cmd.Bool("json")}
@@ -70,6 +77,17 @@ func ParseInput(cmd *cli.Command) (in Input, err error) {
 	}
 	if in.Text.Stride, err = tool.CountValue(cmd, "stride"); err != nil {
 		return in, err
+	}
+	if in.Source, err = tool.FileValue(cmd, "source"); err != nil {
+		return in, err
+	}
+	if in.Source != "" {
+		for _, name := range []string{"ctx-size", "stride", "kl-divergence-base", "html", "part", "finish"} {
+			if cmd.IsSet(name) {
+				return in, fault.Errorf(fault.Usage, "--source and --%s: want one of them: with pairs of lines each line is "+
+					"a chunk, and one process runs all", name)
+			}
+		}
 	}
 	if in.Checkpoint, err = ParseCheckpoint(cmd); err != nil {
 		return in, err

@@ -14,6 +14,7 @@ import (
 // ImatrixFlags are the flags of ggeval imatrix.
 func ImatrixFlags() []tool.Flag {
 	return append(EvaluateFlags(
+		SourceFlag(),
 		tool.Shared("output", "write the matrix to `FILE`"),
 		tool.Flag{Name: "format", Value: tool.Text, Default: imatrix.FormatGGUF.String(),
 			Choices: tool.Names("gguf", "dat"), Effect: tool.SetsBytes,
@@ -97,7 +98,7 @@ func ParseImatrix(cmd *cli.Command) (r ImatrixRequest, err error) {
 	case len(args) > 0:
 		r.Path = InputPath(cmd, args[0])
 		return r, r.NeedText(cmd)
-	case r.File != "":
+	case r.File != "" || r.Source != "":
 		return r, fault.Errorf(fault.Usage, "a text, but no MODEL to run over it: want %s", cmd.ArgsUsage)
 	case r.Merged == nil:
 		return r, fault.Errorf(fault.Usage, "nothing to do: want MODEL and -f FILE, or files to merge with --in-file")

@@ -10,7 +10,7 @@ import (
 
 // PerplexityFlags are the flags of ggeval perplexity.
 func PerplexityFlags() []tool.Flag {
-	return slices.Concat(EvaluateFlags(StrideFlag()), PageFlags(), shareFlags(nameFlag()))
+	return slices.Concat(EvaluateFlags(SourceFlag(), StrideFlag()), PageFlags(), shareFlags(nameFlag()))
 }
 
 // PerplexityRequest has the flags and arguments of ggeval perplexity.
