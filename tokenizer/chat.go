@@ -12,6 +12,45 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
+// ChatTemplates returns the chat templates of a checkpoint as Load writes them: tokenizer.chat_template, and
+// tokenizer.chat_template.NAME for named ones, listed in tokenizer.chat_templates. A checkpoint without templates has no
+// keys.
+func ChatTemplates(dir Files) (gguf.Metadata, error) {
+	config, err := readObjectIfFile(dir, configFile)
+	if err != nil {
+		return nil, err
+	}
+	v, s := &Vocab{}, &special{files: &files{dir: dir, config: config}}
+	if err := s.loadTemplate(v); err != nil {
+		return nil, err
+	}
+	err = writeTemplate(v, s.template)
+	return v.kvs, err
+}
+
+// SpecialTexts returns the texts of the special tokens of a checkpoint, by their names in tokenizer_config.json
+// (bos_token and so on), which are the variables of chat templates.
+func SpecialTexts(dir Files) (map[string]string, error) {
+	texts := map[string]string{}
+	for _, file := range []string{specialMapFile, configFile} {
+		o, err := readObjectIfFile(dir, file)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range specialKeys {
+			name := k.kind + "_token"
+			v := o.Get(name)
+			if added, ok := v.(*pyjson.Object); ok {
+				v = added.Get("content")
+			}
+			if text, ok := v.(string); ok && utf8.ValidString(text) {
+				texts[name] = text
+			}
+		}
+	}
+	return texts, nil
+}
+
 // loadTemplate finds the chat template: the member chat_template of
 // tokenizer_config.json, even when it is null; else chat_template.jinja, with
 // the files of additional_chat_templates next to it; else chat_template.json.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Writes golden files under DEST, the root of this repository or of a copy of it, anew with the reference's tools in the
 # chroot ORACLE_ROOT. The README of each testdata folder lists the files of its step.
-#   golden.sh DEST [STEP ...]    STEP: pipeline tokenizer general rope torchmath defaults matrices recipes quants tables unicode
+#   golden.sh DEST [STEP ...]    STEP: pipeline tokenizer general jinja rope torchmath defaults matrices recipes quants tables unicode
 #                                encode arch lora (all of them without one), and realmatrix, whose last digits depend on the CPU
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -45,6 +45,12 @@ general() {
     cp -r "$dest/convert/general/testdata" "$work/general"
     run general 'python3 make_golden.py .'
     cp "$work/general"/*.json "$dest/convert/general/testdata/"
+}
+
+jinja() {
+    cp -r "$dest/internal/text/jinja/testdata" "$work/jinja"
+    run jinja 'python3 make_golden.py golden.json'
+    cp "$work/jinja/golden.json" "$dest/internal/text/jinja/testdata/"
 }
 
 rope() {
@@ -150,7 +156,7 @@ lora() {
 }
 
 if [ $# = 0 ]; then
-    set -- pipeline tokenizer general rope torchmath defaults matrices recipes quants tables unicode encode arch lora
+    set -- pipeline tokenizer general jinja rope torchmath defaults matrices recipes quants tables unicode encode arch lora
 fi
 for step; do
     echo "golden: $step"
