@@ -80,7 +80,10 @@ func parseEmbed(cmd *cli.Command) (r embedRequest, err error) {
 	if r.input, err = parseInput(cmd); err != nil {
 		return r, err
 	}
-	r.Path, r.Texts, r.Force = runs.InputPath(cmd, args[0]), cmd.StringSlice("text"), cmd.Bool("force")
+	r.Texts, r.Force = cmd.StringSlice("text"), cmd.Bool("force")
+	if r.Path, err = runs.InputPath(cmd, args[0]); err != nil {
+		return r, err
+	}
 	if cmd.IsSet("pooling") {
 		p, err := eval.ParsePooling(cmd.String("pooling"))
 		if err != nil {
@@ -95,7 +98,9 @@ func parseEmbed(cmd *cli.Command) (r embedRequest, err error) {
 		return r, err
 	}
 	if r.Base != "" {
-		r.Base = runs.InputPath(cmd, r.Base)
+		if r.Base, err = runs.InputPath(cmd, r.Base); err != nil {
+			return r, err
+		}
 	}
 	if r.Out, err = tool.FileValue(cmd, "output"); err != nil {
 		return r, err

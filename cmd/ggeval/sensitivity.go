@@ -74,7 +74,10 @@ func parseSensitivity(cmd *cli.Command) (r sensitivityRequest, err error) {
 	if !cmd.IsSet("chunks") {
 		r.Text.Chunks = sensitivityChunks
 	}
-	r.Path, r.Force = runs.InputPath(cmd, args[0]), cmd.Bool("force")
+	r.Force = cmd.Bool("force")
+	if r.Path, err = runs.InputPath(cmd, args[0]); err != nil {
+		return r, err
+	}
 	for name := range strings.SplitSeq(cmd.String("types"), ",") {
 		t, ok := gguf.ParseType(strings.TrimSpace(name))
 		if !ok {

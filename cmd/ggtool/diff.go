@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/runs"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/io/mmap"
@@ -105,6 +106,9 @@ func unlessUnsupported(err error) error {
 func parseDiff(cmd *cli.Command) (r diffRequest, err error) {
 	args, err := tool.Args(cmd, 2, 2)
 	if err != nil {
+		return r, err
+	}
+	if args, err = runs.InputPaths(cmd, args); err != nil {
 		return r, err
 	}
 	return diffRequest{args[0], args[1], cmd.Bool("alone"), cmd.Bool("json")}, nil

@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/runs"
 	"ggforge/fault"
 	"ggforge/writer"
 	"ggforge/writer/edit"
@@ -45,6 +46,9 @@ type endianRequest struct {
 func parseEndian(cmd *cli.Command) (r endianRequest, err error) {
 	args, out, err := tool.ArgsOut(cmd, 1, 1)
 	if err != nil {
+		return r, err
+	}
+	if args, err = runs.InputPaths(cmd, args); err != nil {
 		return r, err
 	}
 	to := cmd.String("to")

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/runs"
 	"ggforge/convert/export"
 	"ggforge/writer"
 )
@@ -74,6 +75,9 @@ type exported struct {
 func parseExport(cmd *cli.Command) (r exportRequest, err error) {
 	args, out, err := tool.ArgsOut(cmd, 1, 1)
 	if err != nil {
+		return r, err
+	}
+	if args, err = runs.InputPaths(cmd, args); err != nil {
 		return r, err
 	}
 	r = exportRequest{args[0], out, export.Options{HF: cmd.Bool("hf")}, cmd.Bool("json"), writer.Options{}}

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/runs"
 	"ggforge/fault"
 	"ggforge/model/digest"
 )
@@ -71,6 +72,9 @@ type hashResult struct {
 func parseHash(cmd *cli.Command) (r hashRequest, err error) {
 	args, err := tool.Args(cmd, 1, 1)
 	if err != nil {
+		return r, err
+	}
+	if args, err = runs.InputPaths(cmd, args); err != nil {
 		return r, err
 	}
 	r = hashRequest{File: args[0], Whole: cmd.Bool("no-layer"), JSON: cmd.Bool("json"), Alone: cmd.Bool("alone")}

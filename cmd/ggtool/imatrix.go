@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/runs"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix"
@@ -88,7 +89,9 @@ func parseMatrix(lo, hi int, out bool) func(cmd *cli.Command) (matrixRequest, er
 			return r, fault.Errorf(fault.Usage, "chunks of 0 tokens: want at least 1")
 		}
 		if cmd.IsSet("model") {
-			r.Model, err = tool.FileValue(cmd, "model")
+			if r.Model, err = tool.FileValue(cmd, "model"); err == nil {
+				r.Model, err = runs.InputPath(cmd, r.Model)
+			}
 		}
 		return r, err
 	}

@@ -31,7 +31,7 @@ func inspectCommand() *cli.Command {
 			"FILE may be on a server: hf://ORG/NAME/FILE.gguf, hf://ORG/NAME@REVISION/FILE.gguf\n" +
 			"or an address with http(s)://, or an object, s3://BUCKET/KEY. Only the header is\n" +
 			"fetched. HF_TOKEN and HF_ENDPOINT apply, and for objects AWS_ENDPOINT_URL and the\n" +
-			"other variables of S3 tools.\n\n" +
+			"other variables of S3 tools.\n\n" + runs.InstalledHelp + "\n\n" +
 			"--memory lists the memory that llama.cpp needs to run the model without accelerators:\n" +
 			"weights, caches and states to the byte, compute buffers as an estimate.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
@@ -91,6 +91,9 @@ type inspectRequest struct {
 func parseInspect(cmd *cli.Command) (r inspectRequest, err error) {
 	args, err := tool.Args(cmd, 1, 1)
 	if err != nil {
+		return r, err
+	}
+	if args, err = runs.InputPaths(cmd, args); err != nil {
 		return r, err
 	}
 	r = inspectRequest{File: args[0], Alone: cmd.Bool("alone"), JSON: cmd.Bool("json"), Markdown: cmd.Bool("markdown"),

@@ -5,7 +5,10 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/checkpoint/installed"
 	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/runs"
+	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/writer"
 	"ggforge/writer/edit"
@@ -42,6 +45,13 @@ type mergeRequest struct {
 func parseMerge(cmd *cli.Command) (r mergeRequest, err error) {
 	args, out, err := tool.ArgsOut(cmd, 1, 1)
 	if err != nil {
+		return r, err
+	}
+	if installed.Is(args[0]) && cmd.Bool("clean") {
+		return r, fault.Errorf(fault.Usage, "--clean: %s is in the store of another program, which counts on its files",
+			args[0])
+	}
+	if args, err = runs.InputPaths(cmd, args); err != nil {
 		return r, err
 	}
 	r = mergeRequest{First: args[0], Out: out, Clean: cmd.Bool("clean"), JSON: cmd.Bool("json")}

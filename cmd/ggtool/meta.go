@@ -13,7 +13,9 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/checkpoint/installed"
 	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/runs"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/publish/verify"
@@ -179,6 +181,13 @@ func parseMeta(cmd *cli.Command) (r metaRequest, err error) {
 	}
 	if len(r.Copy) > 0 && r.CopyFrom == "" {
 		return r, fault.Errorf(fault.Usage, "--copy goes with --copy-from")
+	}
+	if installed.Is(r.File) && r.Out == "" {
+		return r, fault.Errorf(fault.Usage,
+			"%s is in the store of another program, which counts on its bytes: want --output FILE", r.File)
+	}
+	if r.File, err = runs.InputPath(cmd, r.File); err != nil {
+		return r, err
 	}
 	r.Write, err = writeOptions(cmd)
 	return r, err

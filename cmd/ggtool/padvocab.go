@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/runs"
 	"ggforge/fault"
 	"ggforge/writer"
 	"ggforge/writer/edit"
@@ -50,6 +51,9 @@ type padVocabRequest struct {
 func parsePadVocab(cmd *cli.Command) (r padVocabRequest, err error) {
 	args, out, err := tool.ArgsOut(cmd, 1, 1)
 	if err != nil {
+		return r, err
+	}
+	if args, err = runs.InputPaths(cmd, args); err != nil {
 		return r, err
 	}
 	r = padVocabRequest{File: args[0], Out: out, JSON: cmd.Bool("json")}

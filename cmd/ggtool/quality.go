@@ -71,8 +71,8 @@ func parseQuality(cmd *cli.Command) (r qualityRequest, err error) {
 	if err != nil {
 		return r, err
 	}
-	for _, arg := range args {
-		r.Models = append(r.Models, runs.InputPath(cmd, arg))
+	if r.Models, err = runs.InputPaths(cmd, args); err != nil {
+		return r, err
 	}
 	r.Base, r.Models = r.Models[0], r.Models[1:]
 	r.JSON, r.Workers = cmd.Bool("json"), tool.Workers(cmd)

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/runs"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/writer"
@@ -56,6 +57,9 @@ type splitRequest struct {
 func parseSplit(cmd *cli.Command) (r splitRequest, err error) {
 	args, out, err := tool.ArgsOut(cmd, 1, 1)
 	if err != nil {
+		return r, err
+	}
+	if args, err = runs.InputPaths(cmd, args); err != nil {
 		return r, err
 	}
 	r = splitRequest{args[0], out, gguf.Cut{}, cmd.Bool("no-tensor-first-split"), cmd.Bool("dry-run"), cmd.Bool("json"),

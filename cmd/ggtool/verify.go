@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/runs"
 	"ggforge/fault"
 	"ggforge/model/digest"
 	"ggforge/publish/manifest"
@@ -78,7 +79,11 @@ func parseVerify(cmd *cli.Command) (r verifyRequest, err error) {
 	if r.Sums != "" || r.Manifest != "" {
 		least = 0
 	}
-	r.Files, err = tool.Args(cmd, least, maxFiles)
+	args, err := tool.Args(cmd, least, maxFiles)
+	if err != nil {
+		return r, err
+	}
+	r.Files, err = runs.InputPaths(cmd, args)
 	r.JSON, r.Look = cmd.Bool("json"), verify.Options{Workers: tool.Workers(cmd), Structure: cmd.Bool("header-only")}
 	return r, err
 }

@@ -5,13 +5,14 @@ import (
 	"path/filepath"
 
 	"ggforge/checkpoint"
+	"ggforge/checkpoint/installed"
 	"ggforge/internal/io/mmap"
 )
 
 // Plan describes a release: its source and its files. Its fields are the keys of a file in YAML or JSON;
 // doc is their description in the schema.
 type Plan struct {
-	Source      string       `plan:"source" need:"true" doc:"a checkpoint directory, a GGUF file or the first of its shards, hf://ORG/NAME[@REVISION] or s3://BUCKET/FOLDER, or one of these and /FILE.gguf"`
+	Source      string       `plan:"source" need:"true" doc:"a checkpoint directory, a GGUF file or the first of its shards, hf://ORG/NAME[@REVISION] or s3://BUCKET/FOLDER, or one of these and /FILE.gguf; ollama://NAME:TAG or lmstudio://PUBLISHER/MODEL"`
 	Output      string       `plan:"output" doc:"the folder to write; it is created if missing"`
 	Outputs     []Output     `plan:"outputs" need:"true" doc:"the models to write: types of ggquant, such as Q4_K_M, or objects"`
 	Layout      string       `plan:"layout" enum:"flat,folders" doc:"flat: all files in one folder; folders: one for each type"`
@@ -89,7 +90,7 @@ func Read(path string) (*Plan, error) {
 	}
 	dir := filepath.Dir(path)
 	local := func(s *string) {
-		if *s != "" && !checkpoint.IsRemote(*s) && !filepath.IsAbs(*s) {
+		if *s != "" && !checkpoint.IsRemote(*s) && !installed.Is(*s) && !filepath.IsAbs(*s) {
 			*s = filepath.Join(dir, filepath.FromSlash(*s))
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"path/filepath"
 
 	"ggforge/checkpoint"
+	"ggforge/checkpoint/installed"
 	"ggforge/convert"
 	"ggforge/eval"
 	"ggforge/fault"
@@ -83,6 +84,13 @@ type Release struct {
 
 // Prepare opens the source of a plan, and plans the steps. The caller closes the release.
 func Prepare(ctx context.Context, p *Plan, opt Options) (_ *Release, err error) {
+	if installed.Is(p.Source) {
+		found := *p
+		if found.Source, err = installed.Environment().Find(p.Source); err != nil {
+			return nil, err
+		}
+		p = &found
+	}
 	r := &Release{plan: p, opt: opt, dir: filepath.Clean(p.Output)}
 	if r.types, err = p.resolve(); err != nil {
 		return nil, err

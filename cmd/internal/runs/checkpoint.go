@@ -12,6 +12,7 @@ import (
 	"ggforge/arch"
 	"ggforge/arch/config"
 	"ggforge/checkpoint"
+	"ggforge/checkpoint/installed"
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/convert"
 	"ggforge/fault"
@@ -186,10 +187,26 @@ func hubCache() string {
 	return filepath.Join(home, "hub")
 }
 
-// InputPath returns the path or address of the model that an argument names; with --remote, ORG/NAME is one of the hub.
-func InputPath(cmd *cli.Command, arg string) string {
+// InputPath returns the path or address of the model that an argument names: with --remote, ORG/NAME is one of the hub;
+// a name in a store of another program (package installed) is a file on this machine.
+func InputPath(cmd *cli.Command, arg string) (string, error) {
 	if cmd.Bool("remote") {
-		return checkpoint.HubAddress(arg)
+		return checkpoint.HubAddress(arg), nil
 	}
-	return arg
+	if !installed.Is(arg) || !tool.MayRead(cmd) {
+		return arg, nil
+	}
+	return installed.Environment().Find(arg)
+}
+
+// InputPaths returns the paths or addresses of all models that arguments name.
+func InputPaths(cmd *cli.Command, args []string) (paths []string, err error) {
+	for _, arg := range args {
+		path, err := InputPath(cmd, arg)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
 }

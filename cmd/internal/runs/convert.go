@@ -119,12 +119,14 @@ func ParseConvert(cmd *cli.Command) (r ConvertRequest, err error) {
 		return r, err
 	}
 	if r.Convert.ConfigOnly {
-		for _, arg := range args {
-			r.Dirs = append(r.Dirs, InputPath(cmd, arg))
+		if r.Dirs, err = InputPaths(cmd, args); err != nil {
+			return r, err
 		}
 		args = args[:1]
 	}
-	r.Dir = InputPath(cmd, args[0])
+	if r.Dir, err = InputPath(cmd, args[0]); err != nil {
+		return r, err
+	}
 	if r.Out, err = tool.FileValue(cmd, "output"); err != nil {
 		return r, err
 	}

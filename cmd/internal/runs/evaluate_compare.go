@@ -56,8 +56,8 @@ func ParseCompare(cmd *cli.Command) (r CompareRequest, err error) {
 	if r.Shares, err = parseNamed(cmd, r.HTML); err != nil {
 		return r, err
 	}
-	for _, arg := range args {
-		r.Models = append(r.Models, InputPath(cmd, arg))
+	if r.Models, err = InputPaths(cmd, args); err != nil {
+		return r, err
 	}
 	if r.Saved == "" {
 		r.Base, r.Models = r.Models[0], r.Models[1:]

@@ -96,7 +96,9 @@ func ParseImatrix(cmd *cli.Command) (r ImatrixRequest, err error) {
 	case len(args) == 0 && r.Shares.On():
 		return r, fault.Errorf(fault.Usage, "--part and --finish: no MODEL: files are merged by one process")
 	case len(args) > 0:
-		r.Path = InputPath(cmd, args[0])
+		if r.Path, err = InputPath(cmd, args[0]); err != nil {
+			return r, err
+		}
 		return r, r.NeedText(cmd)
 	case r.File != "" || r.Source != "":
 		return r, fault.Errorf(fault.Usage, "a text, but no MODEL to run over it: want %s", cmd.ArgsUsage)

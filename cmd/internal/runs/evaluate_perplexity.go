@@ -36,6 +36,8 @@ func ParsePerplexity(cmd *cli.Command) (r PerplexityRequest, err error) {
 	if r.Shares, err = parseNamed(cmd, r.HTML); err != nil {
 		return r, err
 	}
-	r.Path = InputPath(cmd, args[0])
+	if r.Path, err = InputPath(cmd, args[0]); err != nil {
+		return r, err
+	}
 	return r, r.NeedText(cmd)
 }

@@ -17,6 +17,11 @@ import (
 const ModelHelp = "is a GGUF file, the first shard of a model, or a checkpoint directory,\n" +
 	"which gives the same figures as converting it first."
 
+// InstalledHelp describes names of models in the stores of other programs, for the help of verbs.
+const InstalledHelp = "Models in the stores of other programs have names, too: ollama://NAME:TAG is one of\n" +
+	"Ollama's, lmstudio://PUBLISHER/MODEL or lmstudio://PUBLISHER/MODEL/FILE.gguf one of LM\n" +
+	"Studio's. OLLAMA_MODELS names Ollama's folder."
+
 // ViaFlag returns --via, for commands that read a checkpoint as the file that it would be converted to.
 func ViaFlag() tool.Flag {
 	return tool.Shared("via", "take the weights as if converted to `TYPE` first: auto, f32, f16 or bf16").In(

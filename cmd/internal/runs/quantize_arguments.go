@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"ggforge/checkpoint"
+	"ggforge/checkpoint/installed"
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
 	"ggforge/model"
@@ -28,7 +29,9 @@ func (r *QuantizeRequest) positionals(cmd *cli.Command) (threads int, err error)
 		return 0, err
 	}
 	threads = tool.Threads(cmd)
-	r.In = InputPath(cmd, args[0])
+	if r.In, err = InputPath(cmd, args[0]); err != nil {
+		return 0, err
+	}
 	rest := args[1:]
 	if r.OutDir != "" {
 		for _, name := range rest {
@@ -54,7 +57,7 @@ func (r *QuantizeRequest) positionals(cmd *cli.Command) (threads int, err error)
 	} else if one, ok := quantize.LookupRecipe(rest[0]); ok {
 		r.Recipes = []*quantize.Recipe{one}
 		r.Out = quantize.DefaultOutput(r.In, one)
-		if checkpoint.IsRemote(r.In) {
+		if checkpoint.IsRemote(r.In) || installed.Is(args[0]) {
 			r.Out = filepath.Base(r.Out) // in the current directory
 		}
 	} else if PublishedTypeHint(rest[0]) != "" {
