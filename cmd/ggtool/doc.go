@@ -2,6 +2,7 @@
 //
 //	ggtool inspect [flags] FILE
 //	ggtool verify [flags] FILE...
+//	ggtool verify --public-key|--certificates FILE DIR
 //	ggtool diff [--alone] A B
 //	ggtool quality [flags] BASE [MODEL...] [--type TYPE...]
 //	ggtool hash [flags] FILE
@@ -69,6 +70,10 @@
 //	--sums FILE                compare SHA-256 sums with a list as sha256sum writes it
 //	                           (a file may be listed several times, but not with different sums)
 //	--manifest FILE            compare sizes and sums with the manifest of a release or a run
+//	--public-key FILE          verify the signature of a folder, DIR/model.sig, and that of its provenance, made with
+//	                           the private key that belongs to this one
+//	--certificates FILE        or verify a signature whose certificate leads to one of these root certificates
+//	--signature FILE           the signature, of the folder that it is in, or of FILEs in it
 //	--json                     print one JSON object
 //	--threads N                use N workers (0: one per CPU)
 //
@@ -293,7 +298,23 @@
 //	--base-model, --quantized-by, --repository, --template
 //	                           as for card
 //	--pages                    write a page about each model, as inspect --html does
+//	--provenance               write provenance.json, and with --key provenance.sigstore.json
+//	--key, --certificate       sign the folder, as sign does
 //	--no-card                  write no card
+//
+// # Sign
+//
+// Signs a folder in the format of OpenSSF Model Signing 1.0, with a private key or with a key and its certificate:
+// DIR/model.sig. README.md, hidden files, temporary files and journals are not signed. Sums that a release has taken
+// are not taken again. Links, and files that are not what SHA256SUMS and manifest.json have, are refused.
+//
+//	--key FILE                 the private key, EC on P-256, P-384 or P-521, in PEM; env://NAME: an environment variable
+//	--certificate FILE         its certificate, and those of its issuers
+//	-o, --output FILE          write to FILE
+//	--json                     print one JSON object (docs/json.md)
+//	--force                    replace the signature if it exists
+//	--threads N                read N files at once (0: one per CPU)
+//	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
 //
 // # Push
 //
@@ -376,6 +397,8 @@
 //	ggtool name Mixtral-8x7B-v0.1-KQ2.gguf
 //	ggtool card --base-model acme/Gollama release
 //	ggtool release docs/examples/gollama.yaml
+//	ggtool sign --key key.pem out
+//	ggtool verify --public-key key.pub.pem out
 //	ggtool push --private out hf://org/Model-GGUF
 //	ggtool diff a.gguf b.gguf
 //	ggtool export --type bf16 --hf model-Q4_K_M.gguf checkpoint

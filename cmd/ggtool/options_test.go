@@ -168,22 +168,47 @@ func TestEveryFlag(t *testing.T) {
 				"repository":   {Field: "Plan.Card.Repository", Want: "a/b", Args: []string{"--repository", "a/b"}},
 				"template":     {Field: "Plan.Card.Template", Want: "f", Args: []string{"--template", "f"}},
 				"pages":        {Field: "Plan.Pages", Want: "true", Args: []string{"--pages"}},
-				"no-card":      {Field: "Plan.Card.Off", Want: "true", Args: []string{"--no-card"}},
-				"cache":        {Field: "Make.Remote.Cache", Want: "d", Args: []string{"--cache", "d"}},
-				"dry-run":      {Field: "DryRun", Want: "true", Args: []string{"--dry-run"}},
-				"schema":       {Field: "Schema", Want: "true", Args: []string{"--schema"}},
-				"json":         {Field: "JSON", Want: "true", Args: []string{"--json"}},
-				"force":        {Field: "Make.Force", Want: "true", Args: []string{"--force"}},
-				"keep":         {Field: "Make.Keep", Want: "true", Args: []string{"--keep"}},
-				"threads":      {Field: "Make.Workers", Want: "7", Args: []string{"--threads", "7"}},
-				"progress":     {Field: "Make.Write", Want: "nil", Args: []string{"--progress", "none"}},
-				"push":         {Field: "To", Want: "s3://bucket/p", Args: []string{"--push", "s3://bucket/p"}},
+				"provenance":   {Field: "Plan.Provenance", Want: "true", Args: []string{"--provenance"}},
+				"key":          {Field: "Plan.Sign.Key", Want: "f", Args: []string{"--key", "f"}},
+				"certificate": {Field: "Plan.Sign.Certificate", Want: "c",
+					Args: []string{"--certificate", "c", "--key", "f"}},
+				"no-card":  {Field: "Plan.Card.Off", Want: "true", Args: []string{"--no-card"}},
+				"cache":    {Field: "Make.Remote.Cache", Want: "d", Args: []string{"--cache", "d"}},
+				"dry-run":  {Field: "DryRun", Want: "true", Args: []string{"--dry-run"}},
+				"schema":   {Field: "Schema", Want: "true", Args: []string{"--schema"}},
+				"json":     {Field: "JSON", Want: "true", Args: []string{"--json"}},
+				"force":    {Field: "Make.Force", Want: "true", Args: []string{"--force"}},
+				"keep":     {Field: "Make.Keep", Want: "true", Args: []string{"--keep"}},
+				"threads":  {Field: "Make.Workers", Want: "7", Args: []string{"--threads", "7"}},
+				"progress": {Field: "Make.Write", Want: "nil", Args: []string{"--progress", "none"}},
+				"push":     {Field: "To", Want: "s3://bucket/p", Args: []string{"--push", "s3://bucket/p"}},
 				"private": {Field: "Push.Private", Want: "true",
 					Args: []string{"--private", "--push", "hf://a/b"}},
 				"pull-request": {Field: "Push.PullRequest", Want: "true",
 					Args: []string{"--pull-request", "--push", "hf://a/b"}},
 				"message": {Field: "Push.Message", Want: "m", Args: []string{"--message", "m", "--push", "hf://a/b"}},
 			})
+	})
+	t.Run("sign", func(t *testing.T) {
+		checked["sign"] = true
+		flagtest.Check(t, func() *cli.Command {
+			again := signCommand()
+			var list []tool.Flag
+			for _, f := range tool.Declarations(again) {
+				f.Required = false
+				list = append(list, *f)
+			}
+			again.Flags = tool.Flags(list...)
+			return again
+		}, parseSign, []string{"DIR"}, map[string]flagtest.Row{
+			"key":         {Field: "Key", Want: "f", Args: []string{"--key", "f"}},
+			"certificate": {Field: "Certificate", Want: "f", Args: []string{"--certificate", "f"}},
+			"output":      {Field: "Out", Want: "f", Args: []string{"--output", "f"}},
+			"force":       {Field: "Write.Force", Want: "true", Args: []string{"--force"}},
+			"json":        {Field: "JSON", Want: "true", Args: []string{"--json"}},
+			"threads":     {Field: "Read.Workers", Want: "7", Args: []string{"--threads", "7"}},
+			"progress":    {Field: "Read.Progress", Want: "nil", Args: []string{"--progress", "none"}},
+		})
 	})
 	t.Run("push", func(t *testing.T) {
 		checked["push"] = true
@@ -232,11 +257,15 @@ func TestEveryFlag(t *testing.T) {
 	t.Run("verify", func(t *testing.T) {
 		checked["verify"] = true
 		flagtest.Check(t, verifyCommand, parseVerify, []string{"FILE"}, map[string]flagtest.Row{
-			"header-only": {Field: "Look.Structure", Want: "true", Args: []string{"--header-only"}},
-			"sums":        {Field: "Sums", Want: "f", Args: []string{"--sums", "f"}},
-			"manifest":    {Field: "Manifest", Want: "f", Args: []string{"--manifest", "f"}},
-			"json":        {Field: "JSON", Want: "true", Args: []string{"--json"}},
-			"threads":     {Field: "Look.Workers", Want: "3", Args: []string{"--threads", "3"}},
+			"header-only":  {Field: "Look.Structure", Want: "true", Args: []string{"--header-only"}},
+			"sums":         {Field: "Sums", Want: "f", Args: []string{"--sums", "f"}},
+			"manifest":     {Field: "Manifest", Want: "f", Args: []string{"--manifest", "f"}},
+			"public-key":   {Field: "PublicKey", Want: "f", Args: []string{"--public-key", "f"}},
+			"certificates": {Field: "Certificates", Want: "f", Args: []string{"--certificates", "f"}},
+			"signature": {Field: "Signature", Want: "f",
+				Args: []string{"--signature", "f", "--public-key", "k"}},
+			"json":    {Field: "JSON", Want: "true", Args: []string{"--json"}},
+			"threads": {Field: "Look.Workers", Want: "3", Args: []string{"--threads", "3"}},
 		})
 	})
 	t.Run("pad-vocab", func(t *testing.T) {

@@ -26,7 +26,8 @@ func releaseCommand() *cli.Command {
 		ArgsUsage: "PLAN.yaml, or --source SOURCE --output DIR --type TYPE...",
 		Description: "Writes quantized models, all from one read of the source, their shards, the\n" +
 			"importance matrix, the vision or audio encoder, pages about the models,\n" +
-			"measurements (quality.json), the model card, SHA256SUMS and manifest.json.\n" +
+			"measurements (quality.json), the model card, SHA256SUMS, manifest.json, and on request\n" +
+			"a provenance statement and a signature.\n" +
 			"docs/publishing.md describes PLAN.yaml, and --schema prints its JSON schema. Paths\n" +
 			"in it are relative to its folder.\n\n" +
 			"Files that an earlier run has made from the same inputs with the same options are\n" +
@@ -38,7 +39,7 @@ func releaseCommand() *cli.Command {
 		Metadata: tool.About{
 			Main: strings.Fields(
 				"source output type layout max-size calibrate imatrix effort mmproj evaluate " +
-					"base-model quantized-by pages push dry-run force json"),
+					"base-model quantized-by pages provenance key push dry-run force json"),
 			Elsewhere: []string{"publish"},
 			Examples: []string{
 				"ggtool release --dry-run docs/examples/gollama.yaml",
@@ -69,6 +70,12 @@ func releaseCommand() *cli.Command {
 // withPush returns a flag that goes with --push.
 func withPush(f tool.Flag) tool.Flag {
 	f.With = []string{"push"}
+	return f
+}
+
+// withKey returns a flag that goes with --key.
+func withKey(f tool.Flag) tool.Flag {
+	f.With = []string{"key"}
 	return f
 }
 
@@ -108,6 +115,9 @@ func planFlags() []tool.Flag {
 			Usage: "use the card's template in `FILE`"},
 		tool.Flag{Name: "pages", Effect: tool.SetsBytes,
 			Usage: "write an HTML page about each model, as ggtool inspect --html does"},
+		tool.Flag{Name: "provenance", Effect: tool.SetsBytes,
+			Usage: "write provenance.json, a SLSA provenance statement, and with --key its signed form"},
+		keyFlag(), withKey(certificateFlag()),
 		tool.Flag{Name: "no-card", Effect: tool.SetsBytes,
 			Usage: "write no card"},
 	)
@@ -260,6 +270,14 @@ func planOf(cmd *cli.Command) (*release.Plan, error) {
 	if cmd.Bool("pages") {
 		plan["pages"] = true
 	}
+	if cmd.Bool("provenance") {
+		plan["provenance"] = true
+	}
+	for key, flag := range map[string]string{"key": "key", "certificate": "certificate"} {
+		if cmd.IsSet(flag) {
+			text(part("sign"), key, flag)
+		}
+	}
 	if cmd.Bool("no-card") {
 		part("card")["off"] = true
 	}
@@ -282,6 +300,8 @@ type releaseResult struct {
 	// Removed and Left are files of earlier runs that the plan no longer has.
 	Removed []string `json:"removed,omitempty"`
 	Left    []string `json:"left,omitempty"`
+	// SigningKey is the SHA-256 of the public key of the signature.
+	SigningKey string `json:"signing_key_sha256,omitempty"`
 	// Pushed is what --push has done.
 	Pushed *push.Result `json:"pushed,omitempty"`
 }
@@ -302,7 +322,7 @@ func makeRelease(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer made.Close()
-	result := releaseResult{Model: made.Model, Output: r.Plan.Output, Parts: made.Items}
+	result := releaseResult{Model: made.Model, Output: r.Plan.Output, Parts: made.Items, SigningKey: made.SigningKey}
 	if r.DryRun {
 		if err := made.Predict(ctx); err != nil {
 			return err

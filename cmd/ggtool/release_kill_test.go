@@ -58,7 +58,7 @@ func published(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// whole checks that SHA256SUMS and manifest.json, if both exist, match the files that they list.
+// whole checks that SHA256SUMS, manifest.json and the signature, if they exist, match the files that they list.
 func whole(files map[string]string) error {
 	sums, ok1 := files["SHA256SUMS"]
 	manifest, ok2 := files["manifest.json"]
@@ -78,6 +78,27 @@ func whole(files map[string]string) error {
 	}
 	if sums != want {
 		return fmt.Errorf("SHA256SUMS is %q, want %q", sums, want)
+	}
+	var b struct{ DSSEEnvelope struct{ Payload []byte } }
+	var s struct {
+		Predicate struct {
+			Resources []struct{ Name, Digest string }
+		}
+	}
+	signature, ok := files["model.sig"]
+	if !ok {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(signature), &b); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b.DSSEEnvelope.Payload, &s); err != nil {
+		return err
+	}
+	for _, r := range s.Predicate.Resources {
+		if got := fmt.Sprintf("%x", sha256.Sum256([]byte(files[r.Name]))); got != r.Digest {
+			return fmt.Errorf("%s: SHA-256 is %s, and was signed as %s", r.Name, got, r.Digest)
+		}
 	}
 	return nil
 }
@@ -142,10 +163,11 @@ func killed(t *testing.T, at int, args []string) bool {
 // --force, then makes the outputs of an undisturbed run, and meanwhile no folder has wrong sums or a wrong manifest.
 func TestReleaseKilled(t *testing.T) {
 	source, text := checkpointAndText(t)
+	key, _ := signingKey(t)
 	dir := t.TempDir()
 	flags := func(more ...string) []string {
 		return append([]string{"release", "--source", source, "--output", filepath.Join(dir, "out"), "--chunks", "1",
-			"--ctx-size", "16", "--threads", "1", "--progress", "none", "--quiet"}, more...)
+			"--ctx-size", "16", "--threads", "1", "--progress", "none", "--quiet", "--provenance", "--key", key}, more...)
 	}
 	first := flags("--type", "Q8_0", "--type", "F16,name=quality", "--calibrate", text, "--evaluate", text,
 		"--evaluate-chunks", "1", "--pages", "--layout", "folders")

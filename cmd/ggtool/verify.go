@@ -26,17 +26,22 @@ func verifyCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "verify",
 		Usage:     "list all defects of models",
-		ArgsUsage: "FILE...",
+		ArgsUsage: "FILE..., or a signed folder",
 		Description: "Each FILE is a GGUF file, or the first shard of a model. Checks the structure, the\n" +
 			"numbers of every block, the vocabulary, and keys and tensors of the architecture.\n" +
 			"Exit code 3 if there are defects; notes are about deviations that loaders may accept.\n\n" +
 			"--sums also compares the files with a list of SHA-256 sums as sha256sum writes it,\n" +
 			"--manifest with sizes and sums in the manifest of a release, or of a run of ggconv or\n" +
-			"ggquant; without FILE, the listed files, next to the list.\n\n" + tool.ExitHelp,
+			"ggquant; without FILE, the listed files, next to the list.\n\n" +
+			"With --public-key or --certificates, FILE is a folder with a signature, model.sig (see\n" +
+			"ggtool sign): every file has to be as it was signed, none may be missing or added, and\n" +
+			"provenance.sigstore.json is verified, too. With --signature the folder is that of the\n" +
+			"signature, or FILEs are some of its files. Exit code 5 for another key or certificate.\n\n" +
+			tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"check", "validate", "lint"},
 			Examples: []string{"ggtool verify *.gguf", "ggtool verify --sums SHA256SUMS",
-				"ggtool verify --manifest manifest.json"},
+				"ggtool verify --manifest manifest.json", "ggtool verify --public-key key.pub.pem out"},
 			Result: tool.Prints[verifyResult](),
 		}.Metadata(),
 		Flags: tool.Flags(
@@ -46,6 +51,13 @@ func verifyCommand() *cli.Command {
 				Usage: "compare SHA-256 sums with the list in `FILE`"},
 			tool.Shared("manifest", "compare sizes and sums with the manifest of a release or a run, `FILE`").As(
 				tool.ReadsFile),
+			tool.Flag{Name: "public-key", Value: tool.File, Effect: tool.ReadsFile,
+				Usage: "verify a signature made with the private key that belongs to the one in `FILE`"},
+			tool.Flag{Name: "certificates", Value: tool.File, Effect: tool.ReadsFile,
+				Usage: "verify a signature whose certificate leads to one of the root certificates in `FILE`"},
+			tool.Flag{Name: "signature", Value: tool.File, Effect: tool.ReadsFile,
+				With:  []string{"public-key", "certificates"},
+				Usage: "the signature is `FILE`, and signs the folder that it is in"},
 			tool.JSONFlag(),
 			tool.ThreadsFlag(),
 		),
@@ -60,7 +72,12 @@ type verifyRequest struct {
 	Manifest string
 	JSON     bool
 	Look     verify.Options
+	// the public key or the roots with which a signature is verified, and its file
+	PublicKey, Certificates, Signature string
 }
+
+// verifiesSignature reports whether a signature is to be verified.
+func (r *verifyRequest) verifiesSignature() bool { return r.PublicKey != "" || r.Certificates != "" }
 
 // maxFiles is the largest number of files to verify at once.
 const maxFiles = 10000
@@ -72,11 +89,23 @@ func parseVerify(cmd *cli.Command) (r verifyRequest, err error) {
 	if r.Manifest, err = tool.FileValue(cmd, "manifest"); err != nil {
 		return r, err
 	}
-	if r.Sums != "" && r.Manifest != "" {
-		return r, fault.Errorf(fault.Usage, "--sums and --manifest: want one of them")
+	for flag, to := range map[string]*string{"public-key": &r.PublicKey, "certificates": &r.Certificates,
+		"signature": &r.Signature} {
+		if *to, err = tool.FileValue(cmd, flag); err != nil {
+			return r, err
+		}
+	}
+	lists := 0
+	for _, name := range []string{r.Sums, r.Manifest, r.PublicKey, r.Certificates} {
+		if name != "" {
+			lists++
+		}
+	}
+	if lists > 1 {
+		return r, fault.Errorf(fault.Usage, "--sums, --manifest, --public-key and --certificates: want one of them")
 	}
 	least := 1
-	if r.Sums != "" || r.Manifest != "" {
+	if r.Sums != "" || r.Manifest != "" || r.Signature != "" {
 		least = 0
 	}
 	args, err := tool.Args(cmd, least, maxFiles)
@@ -90,7 +119,8 @@ func parseVerify(cmd *cli.Command) (r verifyRequest, err error) {
 
 // verifyResult is the JSON output.
 type verifyResult struct {
-	Files []verified `json:"files"`
+	Files      []verified       `json:"files"`
+	Signatures []verifiedSigned `json:"signatures,omitempty"` // those that were verified
 }
 
 // verified is the result for one file.
@@ -106,11 +136,14 @@ func verifyFiles(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	var want *wanted
+	var signatures []verifiedSigned
 	switch {
 	case r.Sums != "":
 		want, err = readSHA256(r.Sums)
 	case r.Manifest != "":
 		want, err = readManifest(r.Manifest)
+	case r.verifiesSignature():
+		want, signatures, err = compareSigned(ctx, &r)
 	}
 	if err != nil {
 		return err
@@ -119,6 +152,11 @@ func verifyFiles(ctx context.Context, cmd *cli.Command) error {
 		r.Files = want.names
 	}
 	w := tool.Output(ctx, cmd)
+	if !r.JSON {
+		for _, s := range signatures {
+			fmt.Fprintf(w, "%s\n", s.line())
+		}
+	}
 	var list []verified
 	bad := 0
 	for _, path := range r.Files {
@@ -165,7 +203,7 @@ func verifyFiles(ctx context.Context, cmd *cli.Command) error {
 		}
 	}
 	if r.JSON {
-		if err := tool.WriteJSON(w, verifyResult{list}); err != nil {
+		if err := tool.WriteJSON(w, verifyResult{list, signatures}); err != nil {
 			return err
 		}
 	}
@@ -182,6 +220,8 @@ type wanted struct {
 	names []string          // paths of the files, joined with dir
 	sums  map[string]string // SHA-256 by such a path
 	sizes map[string]int64  // in bytes, if the list has them
+	// found has the defects by path, if the files were compared with a signature; nil otherwise.
+	found map[string]string
 	// anywhere is true if the list has names without folders, whose files may be elsewhere.
 	anywhere bool
 }
@@ -231,6 +271,9 @@ func readSHA256(path string) (*wanted, error) {
 
 // compare returns the defect of a file, "" for none, and whether it exists. A file of the wrong size is not hashed.
 func (w *wanted) compare(ctx context.Context, path string) (text string, exists bool, err error) {
+	if w.found != nil {
+		return w.found[path], w.found[path] == "", nil // a file that is not as it was signed is not looked at further
+	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // ENOTDIR: a parent of the path is a file
 		return "is missing", false, nil

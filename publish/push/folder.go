@@ -2,12 +2,10 @@ package push
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,7 +13,6 @@ import (
 	"ggforge/fault"
 	"ggforge/internal/io/disk"
 	"ggforge/internal/io/hub"
-	"ggforge/internal/io/mmap"
 	"ggforge/internal/io/stamp"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/model/digest"
@@ -26,10 +23,7 @@ import (
 // CardName is the name of the model card.
 const CardName = "README.md"
 
-const (
-	maxFiles = 10_000   // of a folder
-	maxSums  = 64 << 20 // bytes of SHA256SUMS
-)
+const maxFiles = 10_000 // of a folder
 
 // file is a file of the folder.
 type file struct {
@@ -47,14 +41,6 @@ type folder struct {
 	leftOut  []string
 	recorded release.Recorded
 }
-
-// journals are names of temporary files and journals of this module's commands.
-var journals = regexp.MustCompile(
-	`\.partial(\..*)?$|^ggforge-.*\.(commit|done|old)$|^ggforge-upload-|\.part-[0-9]+-of-[0-9]+$|\.upload$`)
-
-// private reports whether a file or folder of that name is never published: hidden ones (.git, .env, .cache,
-// .ggtool-release), temporary files and journals.
-func private(name string) bool { return strings.HasPrefix(name, ".") || journals.MatchString(name) }
 
 // list lists the files of a folder; nothing is read of them. Links, pipes and the like are errors of kind
 // fault.Refused, and so are files of more than most bytes, 0 for any size; names are checked by check.
@@ -83,7 +69,7 @@ func list(dir string, most int64, check func(name string) error) (*folder, error
 		}
 		name := filepath.ToSlash(rel)
 		switch {
-		case private(e.Name()):
+		case release.Private(e.Name()):
 			if e.IsDir() {
 				f.leftOut = append(f.leftOut, name+"/")
 				return fs.SkipDir
@@ -242,55 +228,14 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkLists compares the files with SHA256SUMS and with the manifest of a release, where the folder has them.
-// Differences are an error of kind fault.Broken.
+// checkLists compares the files with the lists of the folder.
 func (f *folder) checkLists() error {
-	var wrong []string
-	compare := func(list, name, sum string, bytes int64) {
-		one := f.find(name)
-		switch {
-		case one == nil:
-			wrong = append(wrong, fmt.Sprintf("%s: is in %s, and not among the files to publish", name, list))
-		case bytes >= 0 && one.Bytes != bytes:
-			wrong = append(wrong, fmt.Sprintf("%s: has %d bytes, want %d as in %s", name, one.Bytes, bytes, list))
-		case one.SHA256 != sum:
-			wrong = append(wrong, fmt.Sprintf("%s: SHA-256 is %s, want %s as in %s", name, one.SHA256, sum, list))
+	return release.CheckLists(f.dir, func(name string) *digest.File {
+		if one := f.find(name); one != nil {
+			return &one.File
 		}
-	}
-	if f.find(release.SumsName) != nil {
-		path := filepath.Join(f.dir, release.SumsName)
-		data, err := mmap.ReadFile(path, "list of sums", maxSums)
-		if err != nil {
-			return err
-		}
-		sums, names, err := digest.ParseSums(path, data, maxFiles)
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			rel, err := filepath.Rel(f.dir, name)
-			if err != nil {
-				rel = name
-			}
-			compare(release.SumsName, filepath.ToSlash(rel), sums[name], -1)
-		}
-	}
-	if f.find(release.ManifestName) != nil {
-		m, err := release.ReadManifest(filepath.Join(f.dir, release.ManifestName))
-		switch {
-		case errors.Is(err, fault.Unsupported): // another kind of manifest
-		case err != nil:
-			return err
-		default:
-			for _, x := range m.Files {
-				compare(release.ManifestName, x.Name, x.SHA256, x.Bytes)
-			}
-		}
-	}
-	if len(wrong) > 0 {
-		return fault.Errorf(fault.Broken, "%s: is not what its lists have:\n  %s", f.dir, strings.Join(wrong, "\n  "))
-	}
-	return nil
+		return nil
+	})
 }
 
 // bytes returns the size of all files.

@@ -265,7 +265,7 @@ func TestRefused(t *testing.T) {
 		"changed": {change: func(t *testing.T, dir string, w *world) { put(t, dir, "quality.json", "{ }") },
 			kind: fault.Broken, want: "quality.json: SHA-256 is"},
 		"missing": {change: func(t *testing.T, dir string, w *world) { os.Remove(filepath.Join(dir, "empty.txt")) },
-			kind: fault.Broken, want: "empty.txt: is in SHA256SUMS, and not among the files"},
+			kind: fault.Broken, want: "empty.txt: is in SHA256SUMS, and not in the folder"},
 		"card": {change: func(t *testing.T, dir string, w *world) {
 			put(t, dir, "README.md", "---\nlicense: nonsense\n---\n")
 		}, kind: fault.Refused, want: `must be one of`},

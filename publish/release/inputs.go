@@ -89,6 +89,9 @@ func (r *Release) readInputs(ctx context.Context) error {
 		}
 		in.files = append(in.files, c.Matrix)
 	}
+	if err := r.loadSigner(); err != nil {
+		return err
+	}
 	if r.hasCard() {
 		err = r.loadCard()
 	}

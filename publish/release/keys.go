@@ -25,7 +25,8 @@ func keyOf(parts ...any) string {
 }
 
 // settings returns the keys that are set in a part of a plan, with their values. Paths are cut down to names, and the
-// output is left out: the keys of steps do not depend on the place of the release.
+// output is left out: the keys of steps do not depend on the place of the release. Nor do they, or the manifest, depend
+// on what is made of the manifest: provenance and signature.
 func settings(v any) any {
 	x := reflect.Indirect(reflect.ValueOf(v))
 	if !x.IsValid() {
@@ -44,7 +45,9 @@ func settings(v any) any {
 				m[key] = baseName(s)
 			}
 		}
-		delete(m, "output")
+		for _, key := range []string{"output", "provenance", "sign"} {
+			delete(m, key)
+		}
 		return m
 	case reflect.Slice:
 		list := []any{}

@@ -12,16 +12,42 @@ import (
 
 	"ggforge/internal/io/disk"
 	"ggforge/model/digest"
+	"ggforge/publish/sign"
 	"ggforge/writer"
 )
 
-// removeSums removes SHA256SUMS and manifest.json if a file that they list is going to change: a folder that has both
-// is complete. If they exist, a release wrote them, or Force replaces them.
-func (r *Release) removeSums() error {
+// last returns the files that are written when all others are there, in their order: sums, manifest, provenance and
+// signatures.
+func (r *Release) last() (names []string) {
+	for _, s := range r.steps {
+		if b := s.base(); !b.listed && !b.edited {
+			names = append(names, b.path)
+		}
+	}
+	return names
+}
+
+// removeLast removes SHA256SUMS, manifest.json and what follows them if a file that they list is going to change: a
+// folder that has all of them is complete. If they exist, a release wrote them, or Force replaces them.
+func (r *Release) removeLast() error {
+	names := r.last()
 	if !slices.ContainsFunc(r.steps, func(s step) bool { b := s.base(); return !b.edited && !b.item().Done }) {
 		return nil
 	}
-	return writer.Remove(filepath.Join(r.dir, manifestName), filepath.Join(r.dir, sumsName))
+	if !slices.Contains(names, sign.ModelName) {
+		if _, err := disk.Lstat(filepath.Join(r.dir, sign.ModelName)); err == nil && !r.state.made(sign.ModelName) {
+			r.opt.Warn(sign.ModelName + ": no release has made it, and the files are going to change: " +
+				"sign the folder again (ggtool sign)")
+		}
+	}
+	if err := r.state.save(r.dir); err != nil {
+		return err
+	}
+	var paths []string
+	for _, name := range slices.Backward(names) {
+		paths = append(paths, filepath.Join(r.dir, filepath.FromSlash(name)))
+	}
+	return writer.Remove(paths...)
 }
 
 // dropped returns the files that earlier runs have made and this plan does not have, sorted by name. It is complete

@@ -12,6 +12,7 @@ import (
 	"ggforge/fault"
 	"ggforge/internal/io/disk"
 	"ggforge/publish/card"
+	"ggforge/publish/sign"
 	"ggforge/writer"
 )
 
@@ -21,10 +22,13 @@ const (
 	sumsName     = "SHA256SUMS"
 	manifestName = "manifest.json"
 	indexName    = "index.html"
+	// provenanceName is the provenance statement, without a signature.
+	provenanceName = "provenance.json"
 )
 
 // reserved has names that no model in the output folder can have, even if this release has no such file.
-var reserved = []string{card.FileName, qualityName, sumsName, manifestName, indexName, stateDir}
+var reserved = []string{card.FileName, qualityName, sumsName, manifestName, indexName, provenanceName,
+	sign.ProvenanceName, sign.ModelName, stateDir}
 
 // folded returns a name in the form in which file systems that ignore case compare it.
 func folded(name string) string { return strings.ToLower(name) }

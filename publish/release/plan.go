@@ -7,6 +7,7 @@ import (
 	"ggforge/checkpoint"
 	"ggforge/checkpoint/installed"
 	"ggforge/internal/io/mmap"
+	"ggforge/publish/sign"
 )
 
 // Plan describes a release: its source and its files. Its fields are the keys of a file in YAML or JSON;
@@ -25,6 +26,8 @@ type Plan struct {
 	Card        *Card        `plan:"card" doc:"the model card"`
 	Pages       bool         `plan:"pages" doc:"write an HTML page about each model, next to it"`
 	ModelName   string       `plan:"model_name" doc:"the name of a checkpoint's model"`
+	Provenance  bool         `plan:"provenance" doc:"write provenance.json, a SLSA provenance statement; with sign also its signed form, provenance.sigstore.json"`
+	Sign        *Signing     `plan:"sign" doc:"sign the folder in the format of OpenSSF Model Signing: model.sig"`
 
 	path string // path of the plan's file, "" for none
 }
@@ -69,6 +72,12 @@ type Card struct {
 	Template    string `plan:"template" doc:"a template in Go's text/template"`
 }
 
+// Signing holds the key of the signature.
+type Signing struct {
+	Key         string `plan:"key" need:"true" doc:"the private key, EC on P-256, P-384 or P-521, in PEM: a file, or env://NAME for an environment variable"`
+	Certificate string `plan:"certificate" doc:"a file with the certificate of the key and those of its issuers, in PEM"`
+}
+
 // Size is a number of bytes.
 type Size int64
 
@@ -90,7 +99,7 @@ func Read(path string) (*Plan, error) {
 	}
 	dir := filepath.Dir(path)
 	local := func(s *string) {
-		if *s != "" && !checkpoint.IsRemote(*s) && !installed.Is(*s) && !filepath.IsAbs(*s) {
+		if *s != "" && !checkpoint.IsRemote(*s) && !installed.Is(*s) && !sign.IsVariable(*s) && !filepath.IsAbs(*s) {
 			*s = filepath.Join(dir, filepath.FromSlash(*s))
 		}
 	}
@@ -105,6 +114,10 @@ func Read(path string) (*Plan, error) {
 	}
 	if p.Card != nil {
 		local(&p.Card.Template)
+	}
+	if p.Sign != nil {
+		local(&p.Sign.Key)
+		local(&p.Sign.Certificate)
 	}
 	return p, nil
 }

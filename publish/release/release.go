@@ -1,9 +1,10 @@
 // Package release makes all files of a published model from one plan: the quantized models, all from one read of the
 // source, their shards, the importance matrix, the vision or audio encoder, measurements, the model card, sums and a
-// manifest.
+// manifest, a provenance statement and a signature.
 //
 //	Plan ──► Prepare: source, inputs, steps, their paths ──► Run: matrix ──► models ──► encoders ──► measurements
 //	         ──► pages ──► files that the plan no longer has are removed ──► card ──► SHA256SUMS ──► manifest.json
+//	         ──► provenance ──► signatures
 //
 // Each of these is a step (step.go): it has a kind, a name within the kind, a path, and a key, the hash of everything
 // that its bytes depend on: sums of the inputs, options, and the version of the program. All paths are compared with
@@ -12,8 +13,8 @@
 //
 // The state (state.go) records the finished steps. It is in a folder of its own below the output, .ggtool-release,
 // which is not to be published. It lists files before they get their names, so that a run resumes wherever the previous
-// one was killed. SHA256SUMS and manifest.json are removed before a file that they list changes, and written last: a
-// folder that has both is complete. One process at a time makes a release in a folder.
+// one was killed. SHA256SUMS, manifest.json and what follows them are removed before a file that they list changes, and
+// written last: a folder that has them is complete. One process at a time makes a release in a folder.
 //
 // Inputs are read once (inputs.go): the sums in keys and in the manifest are those of the bytes that were used.
 package release
@@ -31,6 +32,7 @@ import (
 	"ggforge/internal/io/disk"
 	"ggforge/model"
 	"ggforge/publish/card"
+	"ggforge/publish/sign"
 	"ggforge/writer"
 )
 
@@ -67,6 +69,8 @@ type Release struct {
 	// Removed and Left are, after Run, the files of earlier runs that the plan no longer has: Run has removed some,
 	// the others are still in the folder.
 	Removed, Left []string
+	// SigningKey is the SHA-256 of the public key, in PEM, that the folder is signed with; "" for no signature.
+	SigningKey string
 
 	plan   *Plan
 	opt    Options
@@ -77,8 +81,9 @@ type Release struct {
 	inputs inputs
 	base   string // part of all keys: a hash of source and program
 
-	steps  []step      // one for each of Items
-	matrix *matrixStep // nil for none
+	steps  []step       // one for each of Items
+	matrix *matrixStep  // nil for none
+	signer *sign.Signer // nil for none
 	models []*modelStep
 }
 
@@ -196,6 +201,8 @@ func (r *Release) addSteps(ctx context.Context) error {
 	r.addCard()
 	r.addSums()
 	r.addManifest()
+	r.addProvenance()
+	r.addSignature()
 	return nil
 }
 
@@ -237,7 +244,8 @@ func (r *Release) Run(ctx context.Context) error {
 	if err := r.checkDone(ctx); err != nil {
 		return err
 	}
-	if err := r.removeSums(); err != nil {
+	r.state.Last = r.last()
+	if err := r.removeLast(); err != nil {
 		return err
 	}
 	for _, s := range r.steps {

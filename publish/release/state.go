@@ -48,6 +48,8 @@ type state struct {
 	Intent map[id]made `json:"intent"`
 	// Left are files of earlier runs that belong to no step in Made any more.
 	Left []digest.File `json:"left"`
+	// Last are the files that are written last: without one of them a release is not finished.
+	Last []string `json:"last,omitempty"`
 
 	checked map[string]fs.FileInfo // Inputs that this run has checked
 }
@@ -89,6 +91,7 @@ func parseState(data []byte) *state {
 		})
 	}
 	s.Left = slices.DeleteFunc(s.Left, outside)
+	s.Last = slices.DeleteFunc(s.Last, func(name string) bool { return !fs.ValidPath(name) })
 	return s
 }
 
@@ -287,6 +290,16 @@ func (s *state) ours(ctx context.Context, dir, name string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// made reports whether a run has made the file of that name.
+func (s *state) made(name string) bool {
+	for _, m := range s.Made {
+		if slices.ContainsFunc(m.Files, func(f File) bool { return f.Name == name }) {
+			return true
+		}
+	}
+	return false
 }
 
 // sameName reports whether two names in a folder name the same file: they are equal, or differ in case only on a file

@@ -61,6 +61,8 @@ const (
 	kindCard         kind = "card"
 	kindSums         kind = "sums"
 	kindManifest     kind = "manifest"
+	kindProvenance   kind = "provenance"
+	kindSignature    kind = "signature"
 )
 
 // id identifies a step in the state.
@@ -84,7 +86,8 @@ func (i *id) UnmarshalText(text []byte) error {
 
 // Item describes a step, for a dry run.
 type Item struct {
-	Kind  string   `json:"kind"` // imatrix, model, mmproj, page, index, quality, card, sums or manifest
+	// imatrix, model, mmproj, page, index, quality, card, sums, manifest, provenance or signature
+	Kind  string   `json:"kind"`
 	Name  string   `json:"name"` // within the kind
 	Type  string   `json:"type"`
 	Files []string `json:"files"` // below the output folder

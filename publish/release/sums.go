@@ -11,7 +11,7 @@ import (
 	"ggforge/model/digest"
 )
 
-// listStep makes a file that lists those of the release: SHA256SUMS or manifest.json.
+// listStep makes a file that lists those of the release: SHA256SUMS, manifest.json or provenance.json.
 type listStep struct {
 	stepBase
 	content func(files []File) ([]byte, error)
@@ -31,13 +31,17 @@ func (r *Release) addSums() {
 		}})
 }
 
-// addManifest adds manifest.json, the last file of all.
+// manifest returns the manifest of files.
+func (r *Release) manifest(files []File) *Manifest {
+	return &Manifest{ManifestFormat, r.opt.Program, r.Model, r.inputs.list, settings(r.plan), files}
+}
+
+// addManifest adds manifest.json.
 func (r *Release) addManifest() {
 	r.add(&listStep{stepBase: stepBase{id: id{kindManifest, manifestName}, about: "the manifest",
 		as: string(kindManifest), path: manifestName, fixed: true, after: append(r.listed(), r.of(kindSums)...)},
 		content: func(files []File) ([]byte, error) {
-			data, err := json.MarshalIndent(Manifest{ManifestFormat, r.opt.Program, r.Model, r.inputs.list,
-				settings(r.plan), files}, "", "  ")
+			data, err := json.MarshalIndent(r.manifest(files), "", "  ")
 			return append(data, '\n'), err
 		}})
 }
@@ -60,7 +64,7 @@ func (s *listStep) Make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.r.state.Made[s.id].Key != s.Key() { // with the same key the file is unchanged, but removeSums has removed it
+	if s.r.state.Made[s.id].Key != s.Key() { // with the same key the file is unchanged, but removeLast has removed it
 		s.r.opt.Note(s.path)
 	}
 	return s.r.write(ctx, s, data)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,6 +26,9 @@ type Options struct {
 	// Sum returns the SHA-256 of a file by its name from the folder on, "" if it is not known: then the file is read.
 	// Nil knows none.
 	Sum func(ctx context.Context, name string) (string, error)
+	// Private reports whether a file or folder with that last part of its name is left out of a signature, wherever it
+	// is; nil for none.
+	Private func(base string) bool
 	// Progress is called with the bytes that are done, from any goroutine; nil for no calls.
 	Progress func(done, total int64)
 }
@@ -59,24 +63,25 @@ func under(name string, paths []string) bool {
 
 // list returns the files of a folder, except those that skip names, in the order of their names.
 func list(dir string, skip func(name string, isFolder bool) bool) (all []*entry, err error) {
-	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || path == dir {
+	err = filepath.WalkDir(dir, func(full string, e fs.DirEntry, err error) error {
+		if err != nil || full == dir {
 			return err
 		}
-		rel, err := filepath.Rel(dir, path)
+		rel, err := filepath.Rel(dir, full)
 		if err != nil {
 			return err
 		}
 		name := filepath.ToSlash(rel)
+		skipped := skip(name, e.IsDir())
 		switch {
-		case skip(name, e.IsDir()) && e.IsDir():
+		case skipped && e.IsDir():
 			return fs.SkipDir
-		case e.IsDir() || skip(name, false):
+		case skipped || e.IsDir():
 			return nil
 		case len(all) == maxResources:
 			return fault.Errorf(fault.Usage, "%s: more than %d files", dir, maxResources)
 		}
-		one := &entry{File: digest.File{Name: name}, path: path}
+		one := &entry{File: digest.File{Name: name}, path: full}
 		all = append(all, one)
 		if !e.Type().IsRegular() {
 			one.bad = "is a link, or no file"
@@ -86,7 +91,7 @@ func list(dir string, skip func(name string, isFolder bool) bool) (all []*entry,
 		if err != nil {
 			return err
 		}
-		one.Bytes, one.stamp = info.Size(), stamp.Of(path, info)
+		one.Bytes, one.stamp = info.Size(), stamp.Of(full, info)
 		return nil
 	})
 	slices.SortFunc(all, func(a, b *entry) int { return strings.Compare(a.Name, b.Name) })
@@ -140,18 +145,58 @@ func (o *Options) sum(ctx context.Context, files []*entry) error {
 	})
 }
 
+// Check returns the error that Files would return about what is in a folder, without reading a file. A folder that is
+// empty or not there is no error.
+func Check(dir string, ignored []string, opt Options) error {
+	_, _, err := toSign(dir, ignored, opt)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // Files returns the files of a folder that a signature of it covers, with their sums, sorted by name: all but those
-// that the format leaves out and those in ignored. Links, pipes and names that the format does not permit are an error of
-// kind fault.Refused.
-func Files(ctx context.Context, dir string, ignored []string, opt Options) ([]digest.File, error) {
-	dir, err := folder(dir)
+// that the format leaves out, those in ignored, and those that opt.Private names; left has the hidden ones of these. Links, pipes and
+// names that the format does not permit are an error of kind fault.Refused.
+func Files(ctx context.Context, dir string, ignored []string, opt Options) (files []digest.File, left []string,
+	err error) {
+	all, left, err := toSign(dir, ignored, opt)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if len(all) == 0 {
+		return nil, nil, fault.Errorf(fault.Usage, "%s: has no file to sign", dir)
+	}
+	if err := opt.sum(ctx, all); err != nil {
+		return nil, nil, err
+	}
+	for _, f := range all {
+		files = append(files, f.File)
+	}
+	return files, left, nil
+}
+
+// toSign returns the files of Files, without sums.
+func toSign(dir string, ignored []string, opt Options) (all []*entry, left []string, err error) {
+	if dir, err = folder(dir); err != nil {
+		return nil, nil, err
 	}
 	out := slices.Concat(alwaysIgnored, ignored)
-	all, err := list(dir, func(name string, _ bool) bool { return under(name, out) })
+	all, err = list(dir, func(name string, _ bool) bool {
+		switch {
+		case under(name, out):
+			return true
+		case opt.Private == nil || !opt.Private(path.Base(name)):
+			return false
+		}
+		out = append(out, name)
+		if path.Base(name)[0] == '.' { // temporary files will be gone
+			left = append(left, name)
+		}
+		return true
+	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var refused []string
 	for _, f := range all {
@@ -165,23 +210,31 @@ func Files(ctx context.Context, dir string, ignored []string, opt Options) ([]di
 		}
 	}
 	if len(refused) > 0 {
-		return nil, fault.Errorf(fault.Refused, "%s: cannot be signed as it is:\n  %s", dir, strings.Join(refused, "\n  "))
+		return nil, nil, fault.Errorf(fault.Refused, "%s: cannot be signed as it is:\n  %s", dir,
+			strings.Join(refused, "\n  "))
 	}
-	if len(all) == 0 {
-		return nil, fault.Errorf(fault.Usage, "%s: has no file to sign", dir)
-	}
-	if err := opt.sum(ctx, all); err != nil {
-		return nil, err
-	}
-	var files []digest.File
-	for _, f := range all {
-		files = append(files, f.File)
-	}
-	return files, nil
+	return all, left, nil
 }
 
-// FolderName returns the name of a folder for its statement.
-func FolderName(dir string) (string, error) {
+// Folder returns the statement to sign about a folder, as JSON, with its files (see Files) and all that is left out.
+// ignored are the names of files and folders that it leaves out besides those that the format does.
+func Folder(ctx context.Context, dir string, ignored []string, opt Options) (statement []byte, files []digest.File,
+	out []string, err error) {
+	name, err := folderName(dir)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	files, left, err := Files(ctx, dir, ignored, opt)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	out = slices.Concat(ignored, left)
+	statement, err = Model(name, files, out)
+	return statement, files, out, err
+}
+
+// folderName returns the name of a folder for its statement.
+func folderName(dir string) (string, error) {
 	full, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
@@ -193,8 +246,8 @@ func FolderName(dir string) (string, error) {
 	return name, nil
 }
 
-// Inside returns the name of a file from a folder on, with slashes, and whether it is in the folder. Neither has to
-// exist.
+// Inside returns the name of a file from a folder on, with slashes, and whether it is in the folder, links followed.
+// Neither has to exist.
 func Inside(dir, path string) (name string, ok bool, err error) {
 	if dir, err = resolved(dir); err != nil {
 		return "", false, err
@@ -209,7 +262,7 @@ func Inside(dir, path string) (name string, ok bool, err error) {
 	return filepath.ToSlash(rel), true, nil
 }
 
-// resolved returns the absolute path of a file, without links in the folders that it is in.
+// resolved returns the absolute path of a file, with links followed as far as it exists.
 func resolved(path string) (string, error) {
 	full, err := filepath.Abs(path)
 	if err != nil {

@@ -92,6 +92,14 @@ func (s *Signer) Certificates() (sums []string) {
 	return sums
 }
 
+// Sizes returns the sizes of the certificates in a signature, in bytes before they become base64.
+func (s *Signer) Sizes() (bytes []int) {
+	for _, c := range s.chain {
+		bytes = append(bytes, len(c.Raw))
+	}
+	return bytes
+}
+
 // valid returns an error if a certificate cannot be used at this time.
 func (s *Signer) valid(now time.Time) error {
 	for i, c := range s.chain {

@@ -73,7 +73,7 @@ var ignored = []string{".ggtool-release", ".cache", "README.md", ModelName}
 // signed signs a folder and returns the signature.
 func signed(t *testing.T, s *Signer, dir string) []byte {
 	t.Helper()
-	files, err := Files(context.Background(), dir, ignored, Options{Workers: 2})
+	files, _, err := Files(context.Background(), dir, ignored, Options{Workers: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestSign(t *testing.T) {
 			t.Fatal(err)
 		}
 		compare(nil, "model.gguf is a link, or no file")
-		_, err := Files(context.Background(), dir, ignored, Options{})
+		_, _, err := Files(context.Background(), dir, ignored, Options{})
 		if !errors.Is(err, fault.Refused) || !strings.Contains(err.Error(), "model.gguf: is a link") {
 			t.Errorf("a link: %v", err)
 		}
@@ -234,18 +234,40 @@ func TestKnownSums(t *testing.T) {
 	write(t, filepath.Join(dir, "x"), "x")
 	sum := strings.Repeat("ab", 32)
 	var done, total int64
-	files, err := Files(context.Background(), dir, nil, Options{
+	files, _, err := Files(context.Background(), dir, nil, Options{
 		Sum:      func(_ context.Context, name string) (string, error) { return sum, nil },
 		Progress: func(d, n int64) { done, total = d, n }})
 	if want := (digest.File{Name: "x", Bytes: 1, SHA256: sum}); err != nil || len(files) != 1 || files[0] != want ||
 		done != 1 || total != 1 {
 		t.Errorf("%v, %v, %d of %d", files, err, done, total)
 	}
-	if _, err := Files(context.Background(), t.TempDir(), nil, Options{}); !errors.Is(err, fault.Usage) {
+	if _, _, err := Files(context.Background(), t.TempDir(), nil, Options{}); !errors.Is(err, fault.Usage) {
 		t.Errorf("an empty folder: %v", err)
 	}
-	if _, err := Files(context.Background(), filepath.Join(dir, "x"), nil, Options{}); !errors.Is(err, fault.Usage) {
+	if _, _, err := Files(context.Background(), filepath.Join(dir, "x"), nil, Options{}); !errors.Is(err, fault.Usage) {
 		t.Errorf("a file: %v", err)
+	}
+}
+
+// TestPrivate leaves files out of a signature.
+func TestPrivate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "folder")
+	for _, name := range []string{"x", "x.partial", ".env", "a/.git/y", "a/z", "README.md", "a/README.md"} {
+		write(t, filepath.Join(dir, filepath.FromSlash(name)), "")
+	}
+	statement, files, out, err := Folder(context.Background(), dir, []string{"README.md"},
+		Options{Private: func(base string) bool { return base[0] == '.' || strings.HasSuffix(base, ".partial") }})
+	if err != nil || len(files) != 3 || !slices.Equal(out, []string{"README.md", ".env", "a/.git"}) {
+		t.Fatalf("%v, %q, %v", files, out, err)
+	}
+	s, err := parseStatement(statement)
+	if err != nil || s.Name != "folder" || !slices.Equal(s.Ignored, []string{".env", ".git", ".gitattributes", ".github",
+		".gitignore", "README.md", "a/.git"}) {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	found, err := s.Compare(context.Background(), dir, nil, Options{})
+	if err != nil || len(found) != 1 || found[0] != (Finding{"x.partial", "is not signed"}) {
+		t.Errorf("%v, %v", found, err)
 	}
 }
 
@@ -594,7 +616,7 @@ func TestProvenance(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "x.gguf"), "x")
 	write(t, filepath.Join(dir, "more"), "not a subject")
-	files, err := Files(context.Background(), dir, []string{"more"}, Options{})
+	files, _, err := Files(context.Background(), dir, []string{"more"}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

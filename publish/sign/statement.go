@@ -86,6 +86,9 @@ func Model(name string, files []digest.File, ignored []string) ([]byte, error) {
 		p.Resources = append(p.Resources, resourceJSON{f.Name, f.SHA256, "sha256"})
 	}
 	slices.SortFunc(p.Resources, func(a, b resourceJSON) int { return strings.Compare(a.Name, b.Name) })
+	if n := len(p.Serialization.Ignored); n > maxIgnored {
+		return nil, fault.Errorf(fault.Usage, "%s: %d files and folders to leave out, want at most %d", name, n, maxIgnored)
+	}
 	s := About(nil, ModelPredicate, p)
 	all := sha256.New()
 	for _, r := range p.Resources {

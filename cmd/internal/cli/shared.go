@@ -22,6 +22,8 @@ var sharedFlags = []Flag{
 	{Name: "private", Effect: RunsOnly},
 	{Name: "pull-request", Effect: RunsOnly},
 	{Name: "message", Value: Text, Effect: RunsOnly},
+	{Name: "key", Value: File, Effect: ReadsFile},
+	{Name: "certificate", Value: File, Effect: ReadsFile},
 	// Flags about texts.
 	{Name: "file", Aliases: []string{"f"}, Value: File, Effect: ReadsFile},
 	{Name: "ctx-size", Aliases: []string{"c", "chunk-size", "context", "context-length"}, Value: Count,
