@@ -149,7 +149,7 @@ func TestCommands(t *testing.T) {
 		t.Errorf("without a repository: no %q in\n%s", want, got)
 	}
 	got := text(card(Options{Only: []string{"it's.gguf", "SHA256SUMS", "model.sig"}, SignatureKey: strings.Repeat("0a", 32)}))
-	for _, want := range []string{"\nllama-server -m 'it'\\''s.gguf'\n", "```sh\nsha256sum -c SHA256SUMS\nggtool verify . ",
+	for _, want := range []string{"\nllama-server -m 'it'\\''s.gguf'\n", "```sh\nsha256sum -c SHA256SUMS\nggtool verify --public-key KEY.pem .",
 		"whose SHA-256 is `0a0a0a"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

@@ -54,9 +54,10 @@ func (s *cardStep) text(ctx context.Context) (text string, differs bool, warning
 	for _, f := range s.r.Files() {
 		opt.Only = append(opt.Only, f.Name)
 	}
-	for _, list := range s.r.of(kindSums, kindManifest) {
+	for _, list := range s.r.of(kindSums, kindManifest, kindProvenance, kindSignature) {
 		opt.Only = append(opt.Only, list.base().path)
 	}
+	opt.SignatureKey = s.r.SigningKey
 	s.r.describe(&opt)
 	c, err := card.Of(ctx, s.r.dir, opt)
 	if err != nil {

@@ -159,7 +159,7 @@ func TestSignature(t *testing.T) {
 	// another key: only the signatures are made again
 	manifest := content("manifest.json")
 	plan = b.plan(outputs + "provenance: true\nsign: {key: " + other + "}\n")
-	b.must(plan, "provenance.sigstore.json", "model.sig")
+	b.must(plan, "README.md", "provenance.sigstore.json", "model.sig") // the card has the key's sum
 	b.signedBy(otherPublic, "model.sig")
 	b.signedBy(otherPublic, "provenance.sigstore.json")
 
@@ -174,8 +174,8 @@ func TestSignature(t *testing.T) {
 	// without signatures, then without provenance: files of the old plan go
 	plan = b.plan(outputs + "provenance: true\n")
 	b.must(plan, "removed: model.sig, which the plan no longer has",
-		"removed: provenance.sigstore.json, which the plan no longer has")
-	b.must(b.plan(outputs), "removed: provenance.json, which the plan no longer has")
+		"removed: provenance.sigstore.json, which the plan no longer has", "README.md")
+	b.must(b.plan(outputs), "removed: provenance.json, which the plan no longer has", "README.md")
 	if _, err := CheckFinished(b.dir); err != nil {
 		t.Error(err)
 	}
