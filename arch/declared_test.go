@@ -14,9 +14,9 @@ import (
 	"ggforge/test/mutate"
 )
 
-// notGraphs are keys of files that the graph of their architecture does not describe: models of decisions have a head of
-// their own, M-RoPE sections in another order turn other pairs.
-var notGraphs = []string{"decision.type", "rope.section_order"}
+// notGraphs are keys of files that the graph of their architecture does not describe: decision models with layers of
+// their own.
+var notGraphs = []string{"decision.block_count"}
 
 // commonKeys are keys that change nothing, whatever the architecture is.
 var commonKeys = []string{"context_length", "vocab_size", "rope.scaling.finetuned", "nextn_predict_layers",

@@ -113,6 +113,7 @@ var (
 		Expect:    lfm2.Expect,
 		Unused:    lfm2.Unused,
 		Tensors:   lfm2.Tensors,
+		Graph:     lfm2Graph,
 	}
 	// lfm2VisionKeys are keys about the vision encoder of LFM2-VL.
 	lfm2VisionKeys = []string{"do_image_splitting", "downsample_factor", "encoder_patch_size", "max_image_tokens",
@@ -224,6 +225,7 @@ var lfm2Graph = &graph.Model{
 	Norm: graph.RMS, Final: lfm2Final, Head: graph.LM{},
 	Layer: parts.PreNorm(parts.RecurrentOr(graph.ShortConv{}, graph.Attention{
 		Steps: []graph.HeadStep{parts.QKNorm, parts.NeoX}, Window: parts.Window}), parts.SwiGLU),
+	Unread:  parts.DecisionKeys,
 	Runtime: []graph.Quirk{graph.NoCache{If: lfm2Decides}, graph.NoLogits{If: lfm2Decides}},
 }
 

@@ -71,7 +71,8 @@ var qwen3 = &table.Arch{
 	Tensors: slices.Concat(rerankHead, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
 		parts.QKNormRows, parts.MLPRows),
 	Graph: &graph.Model{
-		Norm: graph.RMS, Layer: parts.PreNorm(parts.GQA(parts.QKNorm, parts.NeoX), parts.SwiGLU),
+		Folds: true,
+		Norm:  graph.RMS, Layer: parts.PreNorm(parts.GQA(parts.QKNorm, parts.NeoX), parts.SwiGLU),
 		Final: parts.OutputNorm, Head: graph.LM{Rank: graph.LastSoftmax{}},
 	},
 }
@@ -94,6 +95,7 @@ var qwen3moe = &table.Arch{
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
 		parts.QKNormRows, parts.ExpertRows, parts.FusedExpertRows),
 	Graph: &graph.Model{
+		Folds: true,
 		Dims:  graph.Dims{"n_ff_exp": parts.SharedWidth},
 		Norm:  graph.RMS,
 		Layer: parts.PreNorm(parts.GQA(parts.QKNorm, parts.NeoX), parts.Experts(parts.RouterTopK, graph.NoShared)),

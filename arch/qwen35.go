@@ -43,21 +43,26 @@ var (
 		Graph: qwen35MoEGraph}, parts.PoolingRow, canvasRow)
 )
 
-// The graphs of these tables. Those of decision models (decision.go) have none: their files have further heads.
+// The graphs of these tables. Decision models (decision.go) whose files have their architecture compute the same. The
+// order of axes (rope.section_order) is about positions in images: all axes of a token of text have its position.
 var (
 	qwen35Graph = &graph.Model{
 		Reads: []string{"attention.recurrent_layers", "full_attention_interval", "rope.dimension_sections!",
 			"ssm.group_count!"},
-		Norm: graph.RMS, Layer: parts.PreNormAs("post_attention_norm", qwen35Mixer, parts.SwiGLU),
+		Folds: true,
+		Norm:  graph.RMS, Layer: parts.PreNormAs("post_attention_norm", qwen35Mixer, parts.SwiGLU),
 		Final: parts.OutputNorm, Head: graph.LM{},
+		Unread: append([]string{"rope.section_order"}, parts.DecisionKeys...),
 	}
 	qwen35MoEGraph = &graph.Model{
 		Reads: []string{"attention.recurrent_layers", "full_attention_interval", "rope.dimension_sections!",
 			"ssm.group_count!"},
-		Dims: graph.Dims{"n_ff_exp": parts.SharedWidth, "n_ff_shexp": parts.SharedExpertOrWhole},
-		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Dims:  graph.Dims{"n_ff_exp": parts.SharedWidth, "n_ff_shexp": parts.SharedExpertOrWhole},
+		Folds: true,
+		Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: parts.PreNormAs("post_attention_norm", qwen35Mixer,
 			parts.Experts(parts.RouterTopK, graph.GatedShared)),
+		Unread: []string{"rope.section_order"},
 	}
 	qwen35Mixer = parts.RecurrentOr(graph.GatedDeltaNet{KeysTakeTurns: true}, parts.GatedQueryAttention)
 )

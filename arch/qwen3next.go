@@ -51,6 +51,7 @@ var qwen3next = &table.Arch{
 		parts.ExpertRows, parts.FusedExpertRows, parts.QwenSharedRows,
 		parts.Only(parts.NextN, parts.TransformBySuffix(parts.NextNRows, "norm", parts.PlusOne))),
 	Graph: &graph.Model{
+		Folds: true,
 		Reads: []string{"attention.recurrent_layers", "full_attention_interval", "ssm.group_count!"},
 		Dims:  graph.Dims{"n_ff_exp": parts.SharedWidth, "n_ff_shexp": parts.SharedExpertOrWhole},
 		Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},

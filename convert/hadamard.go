@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/checkpoint"
@@ -193,12 +194,16 @@ func (f *fold) names() map[string]bool {
 	return names
 }
 
-// The architectures and tensors for which runtimes transform the inputs.
-var (
-	foldedArchs   = []string{"llama", "qwen3", "qwen3moe", "qwen35", "qwen35moe", "qwen3next"}
-	foldedTensors = regexp.MustCompile(
-		`^(output|blk\.\d+\.(attn_(q|k|v|qkv|gate|output)|ffn_(gate|up|down)(_exps|_shexp)?|ffn_gate_up_exps|ssm_out))\.weight$`)
-)
+// foldedTensors are the tensors for which runtimes transform the inputs, in architectures whose graph says so.
+var foldedTensors = regexp.MustCompile(
+	`^(output|blk\.\d+\.(attn_(q|k|v|qkv|gate|output)|ffn_(gate|up|down)(_exps|_shexp)?|ffn_gate_up_exps|ssm_out))\.weight$`)
+
+// foldedArchs returns the architectures in which runtimes transform the inputs, sorted.
+func foldedArchs() []string {
+	return slices.DeleteFunc(slices.Sorted(slices.Values(graph.Names())), func(s string) bool {
+		return !graph.Of(s).Folds
+	})
+}
 
 // foldPairs returns the metadata of folded weights.
 func (j *Job) foldPairs(cfg *config.View) (m gguf.Metadata, err error) {
@@ -211,10 +216,10 @@ func (j *Job) foldPairs(cfg *config.View) (m gguf.Metadata, err error) {
 			err = fmt.Errorf("%s: %w", hadamardFile, err)
 		}
 	}()
-	if !slices.Contains(foldedArchs, j.Arch.Name) {
+	if archs := foldedArchs(); !slices.Contains(archs, j.Arch.Name) {
 		return nil, fault.Errorf(fault.Unsupported,
 			"programs do not transform the activations of architecture %s, want one of %s", j.Arch.Name,
-			strings.Join(foldedArchs, ", "))
+			strings.Join(archs, ", "))
 	}
 	var weights, inverse []string
 	for _, w := range f.weights {

@@ -58,6 +58,44 @@ func (p *params) backHeadNorm(w *headNorm, d, x []float32) {
 // backLinear sets dx (or adds to it, with add) the gradient w.r.t. the inputs of layers for a number of rows. dy is the
 // gradient w.r.t. their outputs, laid out as by linear. With x, the inputs, it calls report; with nil the caller does.
 func (s *stream) backLinear(dx, dy []float32, ld int, x []float32, rows int, add bool, layers ...*linear) error {
+	for len(layers) > 0 {
+		n := sameInputs(layers)
+		if err := s.backFolded(dx, dy, ld, x, rows, add, layers[:n]...); err != nil {
+			return err
+		}
+		for _, l := range layers[:n] {
+			dy = dy[l.w.Rows:]
+		}
+		add, layers = true, layers[n:]
+	}
+	return nil
+}
+
+// backFolded is backLinear for layers that multiply the same inputs: x as it is, or its transform.
+func (s *stream) backFolded(dx, dy []float32, ld int, x []float32, rows int, add bool, layers ...*linear) error {
+	t, k := layers[0].fold, layers[0].w.K
+	if t == nil {
+		return s.backProducts(dx, dy, ld, x, rows, add, layers...)
+	}
+	d := buffer.Resize(&s.reverse.folded, 2*rows*k)
+	if err := s.backProducts(d, dy, ld, x, rows, false, layers...); err != nil {
+		return err
+	}
+	return s.eachRows(rows, func(a, b int) {
+		for i := a; i < b; i++ {
+			to, row := dx[i*k:][:k], d[(rows+i)*k:][:k]
+			t.undo(row, d[i*k:][:k])
+			if add {
+				vecmath.Add(to, row)
+			} else {
+				copy(to, row)
+			}
+		}
+	})
+}
+
+// backProducts is backLinear for the inputs that the matrices multiply.
+func (s *stream) backProducts(dx, dy []float32, ld int, x []float32, rows int, add bool, layers ...*linear) error {
 	if x != nil {
 		if err := s.report(x, dy, ld, rows, layers...); err != nil {
 			return err
@@ -102,6 +140,10 @@ func (s *stream) report(x, dy []float32, ld, rows int, layers ...*linear) error 
 	at := 0
 	for _, l := range layers {
 		n := l.w.Rows
+		x, err := s.folded(l.fold, x, rows, l.w.K)
+		if err != nil {
+			return err
+		}
 		g := dy[:rows*n]
 		if l.scale != nil {
 			g = s.scaled(l, dy[at:], ld, rows)

@@ -63,7 +63,7 @@ type backwardState struct {
 	latent                backMLA
 	states                backStates
 	heads                 [][]float32 // per worker
-	both                  []float32
+	both, folded          []float32
 	conv                  [2][]float32
 	dacc, dexperts, early []float32 // of all tokens
 }
@@ -385,6 +385,16 @@ func (s *stream) backEmbed(d []float32) error {
 	}
 	if f := m.p.embedScale; f != 1 {
 		vecmath.Scale(d, d, float32(f))
+	}
+	if t := m.embedFold; t != nil {
+		if err := s.eachRows(len(d)/m.p.width, func(a, b int) {
+			for i := a; i < b; i++ {
+				row := d[i*m.p.width:][:m.p.width]
+				t.apply(row, slices.Clone(row))
+			}
+		}); err != nil {
+			return err
+		}
 	}
 	return s.reverse.g.Embeddings(s.reverse.firstToken, d)
 }

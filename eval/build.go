@@ -138,6 +138,8 @@ func (b *builder) build() {
 	p.pooling, p.classifierPooling = b.pooling("pooling_type", PoolNone),
 		b.pooling("classifier.pooling_type", poolUnset)
 
+	t.folds = b.folds()
+	m.embedFold = t.folds.lookup(p.width)
 	m.embed = t.required("token_embd.weight", p.width, p.vocab)
 	p.embedScale = b.float(g.Embed.Scale)
 	if g.Embed.Positions != graph.No {
@@ -211,7 +213,8 @@ func (b *builder) head(of graph.Head) {
 			b.unsupported("codes of sound, the output of", h)
 		}
 		if m.output = t.linear("output", p.width, p.vocab); m.output == nil && m.embed != nil {
-			m.output = &linear{name: m.embed.Name, w: t.weights(m.embed, 0, p.vocab)}
+			m.output = &linear{name: m.embed.Name, w: t.weights(m.embed, 0, p.vocab),
+				fold: t.folds.inputs(m.embed.Name, p.width)}
 		}
 		p.logitScale, p.logitSoftCap = b.float(h.Scale), b.floatOr(h.SoftCap, 0)
 		m.head = b.poolingHead(h.Rank)
@@ -402,12 +405,13 @@ func Supported() []string {
 	return names
 }
 
-// checkBidirectional refuses layers that compute tokens in order.
+// checkBidirectional refuses layers that compute tokens in order, but for those with a gated delta net: the runtime
+// computes them so in models whose attention is not causal, too.
 func (b *builder) checkBidirectional() {
 	for i := range b.m.layers {
 		for part := range b.m.layers[i].parts() {
 			switch part := part.(type) {
-			case *attention, *shortConv, *feedForward, *experts, *matrix:
+			case *attention, *shortConv, *feedForward, *experts, *matrix, *deltaNet:
 			default:
 				b.t.fail(errUnsupported, "%q is false, but the %s of layer %d is causal",
 					b.p.arch+".attention.causal", partName(part), i)

@@ -37,6 +37,11 @@ func (s *stream) embed(h []float32, w *norm) error {
 			return fault.Errorf(fault.Broken, "%s: tensor %q: the row of token %d is not finite", s.m.source.Path,
 				s.m.embed.Name, id)
 		}
+		if t := s.m.embedFold; t != nil {
+			place := buffer.Resize(&places[worker], p.width)
+			copy(place, row(at[i]))
+			t.undo(row(at[i]), place)
+		}
 		return nil
 	})
 	if err != nil {

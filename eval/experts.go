@@ -155,7 +155,7 @@ func (t *tensors) stack(name string, in, out, n int) []*linear {
 	}
 	list, scales := make([]*linear, n), t.scales(name, n)
 	for e := range list {
-		list[e] = &linear{name: x.Name, matrix: e, of: n, w: t.weights(x, e*out, out)}
+		list[e] = &linear{name: x.Name, matrix: e, of: n, w: t.weights(x, e*out, out), fold: t.folds.inputs(x.Name, in)}
 		if bias != nil {
 			list[e].bias = bias[e*out:][:out]
 		}

@@ -19,6 +19,7 @@ type linear struct {
 	reportedByOther bool      // its inputs are reported as those of another
 	scale           *float32  // or nil
 	bias            []float32 // or nil
+	fold            *hadamard // of the inputs, or nil
 }
 
 // reportInputs calls Run.Inputs for the inputs of linear layers; leave: their outputs shall be zeros.
@@ -48,6 +49,19 @@ func (s *stream) reportInputs(x []float32, rows int, layers ...*linear) (leave b
 // after the other in each row.
 func (s *stream) linear(dst []float32, ld int, x []float32, rows int, layers ...*linear) error {
 	k := layers[0].w.K
+	if n := sameInputs(layers); n < len(layers) {
+		if err := s.linear(dst, ld, x, rows, layers[:n]...); err != nil {
+			return err
+		}
+		for _, l := range layers[:n] {
+			dst = dst[l.w.Rows:]
+		}
+		return s.linear(dst, ld, x, rows, layers[n:]...)
+	}
+	x, err := s.folded(layers[0].fold, x, rows, k)
+	if err != nil {
+		return err
+	}
 	leave, err := s.reportInputs(x, rows, layers...)
 	if err != nil {
 		return err

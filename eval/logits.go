@@ -52,7 +52,14 @@ func (b *logitBlock) compute(st *States, from, n int) error {
 // Inputs returns the states as the inputs of the output matrix, which is the embedding tensor in models with tied
 // embeddings. The model must predict tokens.
 func (st *States) Inputs() Inputs {
-	in := st.model.output.inputs(st.data, st.Rows)
+	out, x := st.model.output, st.data
+	if t := out.fold; t != nil {
+		x = make([]float32, len(x))
+		for at := 0; at < len(x); at += st.width {
+			t.apply(x[at:][:st.width], st.data[at:][:st.width])
+		}
+	}
+	in := out.inputs(x, st.Rows)
 	in.Product = -1
 	return in
 }

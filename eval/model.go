@@ -30,7 +30,8 @@ type Model struct {
 	p      *params
 
 	embed        *model.Tensor
-	outNorm      *norm // or nil
+	embedFold    *hadamard // of rows of embed, or nil
+	outNorm      *norm     // or nil
 	output       *linear
 	positions    *model.Tensor // embeddings of positions, or nil
 	tokenType    []float32     // is added to each embedding, or nil

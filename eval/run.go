@@ -186,6 +186,7 @@ func (s *stream) keepState(at, n int) (restore func()) {
 // workspace is memory for intermediate results. Streams that run one after the other may share it.
 type workspace struct {
 	x, qkv, a, mid, y []float32
+	transformed       []float32 // inputs of folded weights
 	before, input     []float32 // the stream before a step, and before a layer
 	sum               []float32 // the outputs of a part that is added to others
 	queries           []float32 // with their gates

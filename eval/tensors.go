@@ -22,6 +22,8 @@ type tensors struct {
 	file string
 	all  map[string]*model.Tensor
 	used map[string]bool
+	// folds are the transforms of the inputs of folded weights, nil if none are.
+	folds *folds
 	// costs are the costs of reading weights: see rows.Source.
 	costs map[*gemm.Weights]int64
 }
@@ -140,7 +142,8 @@ func (t *tensors) linear(name string, in, out int) *linear {
 	if x == nil {
 		return nil
 	}
-	l := &linear{name: x.Name, w: t.weights(x, 0, out), bias: t.vector(name+".bias", out)}
+	l := &linear{name: x.Name, w: t.weights(x, 0, out), bias: t.vector(name+".bias", out),
+		fold: t.folds.inputs(x.Name, in)}
 	if scale := t.scales(name, 1); scale != nil {
 		l.scale = &scale[0]
 	}

@@ -83,6 +83,7 @@ type Decl struct {
 	tensors []Tensor
 	index   map[string]int // of tensors, by name
 	caches  []Cache
+	fold    *Fold
 }
 
 // Declare returns what m declares for a file. A file whose metadata contradict themselves, or lack a key on which a
@@ -96,6 +97,7 @@ func Declare(m *Model, f *File) (*Decl, error) {
 	d.countLayers()
 	d.required()
 	if d.err == nil {
+		d.readFold()
 		d.outside()
 	}
 	for pass, i := range d.Order() {

@@ -91,7 +91,7 @@ func (f *File) hasLayer(i int) bool {
 }
 
 // bareKeys are prefixes of keys that are not below the architecture's name.
-var bareKeys = []string{"tokenizer.", "xielu."}
+var bareKeys = []string{"tokenizer.", "xielu.", "prism."}
 
 // fullKey returns the key of the file for a key of expressions.
 func (f *File) fullKey(key string) string {

@@ -22,6 +22,7 @@ type Model struct {
 	// Reads are the keys of ByName that llama.cpp reads in files of the architecture; and with "!", keys of any kind
 	// without which it does not load a file.
 	Reads   []string
+	Folds   bool     // weights may be folded with Hadamard matrices: see Fold
 	Unread  []string // keys, and tensors without ".weight", that change nothing; "dec.*" is all that begin with "dec."
 	Runtime []Quirk  // deviations of llama.cpp's runtime from the graph that change sizes
 }

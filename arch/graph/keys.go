@@ -35,6 +35,11 @@ func Keys(m *Model) []string {
 			k.keys[name] = true
 		}
 	}
+	if m.Folds {
+		for _, key := range foldKeys {
+			k.keys[key] = true
+		}
+	}
 	maps.DeleteFunc(k.keys, func(key string, _ bool) bool { return !m.Counts(key) })
 	return slices.Sorted(maps.Keys(k.keys))
 }

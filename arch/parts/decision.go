@@ -26,6 +26,10 @@ func Temperatures(c *config.View) (m gguf.Metadata, err error) {
 	return m, nil
 }
 
+// DecisionKeys are the keys of a decision model that reads answers from logits: programs ask by its type of prompt and
+// divide logits by its temperatures, after the graph.
+var DecisionKeys = []string{"decision.type", "decision.temperature.*"}
+
 // DecisionType is the row of the model's prompting scheme. known are keys of the settings with their required values.
 func DecisionType(name string, known ...[2]string) table.Row {
 	return table.Row{Key: "decision.type", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {

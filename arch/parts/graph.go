@@ -183,7 +183,11 @@ var ScaledEmbedding = graph.Embedding{Scale: "f32(sqrt(n_embd))"}
 var EncoderRuntime = []graph.Quirk{graph.NoCache{}, graph.NoLogits{}}
 
 // LlamaGraph is Llama 1 to 3, Mistral and Mixtral.
-var LlamaGraph = Decoder(graph.RMS, GQA(Interleaved), Sparse(Experts(RouterTopK, graph.NoShared), SwiGLU))
+var LlamaGraph = &graph.Model{
+	Folds: true,
+	Norm:  graph.RMS, Final: OutputNorm, Head: graph.LM{},
+	Layer: PreNorm(GQA(Interleaved), Sparse(Experts(RouterTopK, graph.NoShared), SwiGLU)),
+}
 
 // Mistral3Graph is LlamaGraph with attention temperature, of which YaRN's original context is the length.
 var Mistral3Graph = &graph.Model{
