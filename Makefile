@@ -1,4 +1,4 @@
-# Targets: build man demo test check fuzz pairs encode fuzz-long parity-long bench instructions gobench release reproducible publish lint readers wine slurm kubernetes golden architectures evaluation quality configs interop mutate clean
+# Targets: build man demo card test check fuzz pairs encode fuzz-long parity-long bench instructions gobench release reproducible publish lint readers wine slurm kubernetes golden architectures evaluation quality configs interop mutate clean
 
 # The toolchain with vector kernels. A plain `go build ./...` works with any Go
 # that go.mod allows and gives the scalar build, whose bytes are the same.
@@ -43,6 +43,12 @@ demo: build
 	bin/ggquant --force out/demo/gollama-f16.gguf out/demo/gollama-Q4_K_M.gguf Q4_K_M
 	bin/ggtool inspect out/demo/gollama-Q4_K_M.gguf
 	cd out/demo && grep -E ' gollama-(f16|Q4_K_M).gguf$$' ../../test/testdata/gollama.sha256 | sha256sum -c
+
+# The card of the example's release as a picture. It takes cmark-gfm and chromium (docs/examples/card.sh).
+.PHONY: card
+card: build
+	bin/ggtool release docs/examples/gollama.yaml
+	docs/examples/card.sh out/gollama-GGUF/README.md docs/card.png out/card-narrow.png
 
 # Tests write thousands of files: into memory, where there is a folder for that with 4 GB.
 MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 { print "/dev/shm" }')

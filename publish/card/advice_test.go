@@ -205,3 +205,28 @@ func TestCachedModel(t *testing.T) {
 		}
 	}
 }
+
+// TestPrompt shows what a chat template makes of a conversation; nothing in it gets out of its block.
+func TestPrompt(t *testing.T) {
+	turns := "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+	for template, want := range map[string]string{
+		turns:                     "```\n<|system|>{system_prompt}<|user|>{prompt}<|assistant|>\n```",
+		turns + "\u202e````\t|":   "`````\n<|system|>{system_prompt}<|user|>{prompt}<|assistant|>\\u202e````    |\n`````",
+		"{{ messages":             "",
+		turns + endMark("prompt"): "",
+	} {
+		dir := t.TempDir()
+		put(t, dir, "a.gguf", 4, str("tokenizer.chat_template", template))
+		c, err := Of(context.Background(), dir, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Prompt != want {
+			t.Errorf("%q: %q, want %q", template, c.Prompt, want)
+		}
+		text, err := c.Text()
+		if err != nil || strings.Contains(text, "## Prompt format") != (want != "") {
+			t.Errorf("%q: %v\n%s", template, err, text)
+		}
+	}
+}

@@ -199,6 +199,9 @@ func Of(ctx context.Context, dir string, opt Options) (*Card, error) {
 	if c.Others, err = others(dir, opt.Only); err != nil {
 		return nil, err
 	}
+	if err := c.setPrompt(ctx); err != nil {
+		return nil, err
+	}
 	c.Repository = opt.Repository
 	c.setCommands(opt)
 	return c, nil
