@@ -137,8 +137,8 @@ func (r *remote) denied(err error) error {
 	case r.address.id == "":
 	case errors.Is(err, fs.ErrPermission) && r.opt.Token == "":
 		return fmt.Errorf(
-			"%w: the model is not for everybody, or there is none of this name; HF_TOKEN may hold the token of an "+
-				"account that can read it", err)
+			"%w: the model is not for everybody, or there is none of this name; HF_TOKEN, or the file that hf "+
+				"auth login writes, may hold the token of an account that can read it", err)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w: the account of the token may not read this model", err)
 	}

@@ -144,6 +144,7 @@ func TestRemoteToken(t *testing.T) {
 	hub := hubtest.Serve(t, "org/gollama", gollama)
 	hub.Token = "secret-token"
 	t.Setenv("HF_TOKEN", "")
+	t.Setenv("HF_TOKEN_PATH", filepath.Join(t.TempDir(), "none"))
 	if _, err := remote(t, hub, "hf://org/gollama"); err == nil || !strings.Contains(err.Error(), "HF_TOKEN") {
 		t.Errorf("without a token: %v", err)
 	}
@@ -155,6 +156,29 @@ func TestRemoteToken(t *testing.T) {
 	t.Setenv("HF_TOKEN", hub.Token)
 	if _, err := remote(t, hub, "hf://org/gollama"); err != nil {
 		t.Error(err)
+	}
+	t.Setenv("HF_TOKEN", "")
+	home := t.TempDir()
+	t.Setenv("HF_TOKEN_PATH", "")
+	t.Setenv("HF_HOME", home)
+	if _, err := remote(t, hub, "hf://org/gollama"); err == nil {
+		t.Error("a folder without a token")
+	}
+	for name, path := range map[string]string{"HF_HOME": filepath.Join(home, "token"),
+		"HF_TOKEN_PATH": filepath.Join(home, "other")} {
+		if err := os.WriteFile(path, []byte(hub.Token+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if name == "HF_TOKEN_PATH" {
+			t.Setenv(name, path)
+		}
+		if _, err := remote(t, hub, "hf://org/gollama"); err != nil {
+			t.Errorf("the file of %s: %v", name, err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("HF_TOKEN_PATH", "")
 	}
 }
 

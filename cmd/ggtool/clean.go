@@ -15,6 +15,7 @@ import (
 	"ggforge/cmd/internal/upload"
 	"ggforge/fault"
 	"ggforge/internal/io/bucket"
+	"ggforge/publish/push"
 	"ggforge/writer"
 )
 
@@ -28,7 +29,8 @@ func cleanCommand() *cli.Command {
 			"renaming is completed or undone instead, so that no output is lost. Files in use are\n" +
 			"kept, and so is a file without a journal, which may belong to another program. Finished\n" +
 			"parts of ggeval are listed, too, and work folders of uploads in DIR (the temporary\n" +
-			"folder, if the upload ran without --work-dir). They are removed only with --older-than.\n\n" +
+			"folder, if the upload ran without --work-dir). They are removed only with --older-than.\n" +
+			"Of a folder that was pushed and whose push has not ended, the state is listed.\n\n" +
 			"For s3://BUCKET/FOLDER, unfinished uploads are listed, whose parts the server keeps;\n" +
 			"--remove aborts those that are older than --older-than.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
@@ -103,6 +105,7 @@ var leftoverTexts = map[writer.LeftoverKind]string{
 	writer.LeftCommit:  "change of names that was cut short",
 	leftUpload:         "upload that is not complete",
 	writer.LeftShare:   "parts that are not put together",
+	leftPush:           "push that has not ended, of which a permission is kept",
 	leftFolder:         "made to be uploaded, which has not ended",
 	writer.LeftOld:     "old file, of which only a second name is left",
 	writer.LeftUnknown: "no journal: perhaps another program's",
@@ -156,6 +159,7 @@ func clean(ctx context.Context, cmd *cli.Command) error {
 
 const (
 	leftUpload writer.LeftoverKind = "upload" // an unfinished multipart upload
+	leftPush   writer.LeftoverKind = "push"   // what a push keeps about files that the server has not completely
 	leftFolder writer.LeftoverKind = "folder" // a work folder with outputs that are not yet uploaded
 )
 
@@ -186,6 +190,15 @@ func leftIn(ctx context.Context, dir string, now time.Time) (list []leftover, er
 		age := max(0, now.Sub(f.Modified)).Seconds()
 		list = append(list, leftover{Kind: leftFolder, Output: filepath.Base(f.Path),
 			Files: append([]string{}, f.Files...), Bytes: f.Bytes, Age: age, Busy: f.Busy, remove: f.Remove})
+	}
+	pushed, err := push.Left(dir)
+	if err != nil {
+		return nil, err
+	}
+	if pushed != nil {
+		age := max(0, now.Sub(pushed.Modified)).Seconds()
+		list = append(list, leftover{Kind: leftPush, Output: pushed.Path, Files: pushed.Files, Bytes: pushed.Bytes, Age: age,
+			Busy: pushed.Busy, remove: pushed.Remove})
 	}
 	left, err := writer.Leftovers(dir, partfile.Of)
 	for _, l := range left {

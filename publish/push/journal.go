@@ -37,7 +37,10 @@ import (
 //
 // HEX is of the destination and the object. Tags belong to the grant whose sum is in their first line. What is garbled,
 // or of another destination, is forgotten.
-const pushDir = "push"
+const (
+	pushDir  = "push"
+	heldName = "held"
+)
 
 // Kinds of state.
 var (
@@ -76,7 +79,7 @@ func openState(dir string, warn func(string)) (*state, error) {
 		return nil, fault.Errorf(fault.Usage, "%s: want a folder of its own that ggtool push makes; remove it", s.dir)
 	}
 	if err == nil {
-		s.release, err = writer.LockNew(filepath.Join(s.dir, "held"))
+		s.release, err = writer.LockNew(filepath.Join(s.dir, heldName))
 	}
 	switch {
 	case errors.Is(err, fault.Usage):
