@@ -64,7 +64,7 @@ var t5 = &table.Arch{
 			Final: []graph.Step{graph.Normalize{Norm: graph.Norm{Name: "dec.output_norm"}}}, Head: graph.LM{},
 		},
 		Unread:  []string{"attention.layer_norm_epsilon", "decoder_start_token_id"},
-		Runtime: []graph.Quirk{graph.Decodes{}, graph.NotLoaded{"dec.blk.0.cross_attn_rel_b.weight"}},
+		Runtime: []graph.Quirk{graph.NotLoaded{"dec.blk.0.cross_attn_rel_b.weight"}},
 	},
 }
 

@@ -180,7 +180,9 @@ func (d *Decl) Tensor(name string) (t Tensor, ok bool) {
 	return t, ok
 }
 
-// Caches returns what is kept of a text, in the order of layers. A layer may have several entries, or none.
+// Caches returns what is kept of a text, in the order of layers. A layer may have several entries, or none. With a
+// Decoder, whose attention to earlier tokens has the caches, they are those of as many layers as the encoder has, as
+// llama.cpp makes them.
 func (d *Decl) Caches() []Cache { return d.caches }
 
 // Keys returns the keys of the file that decided so far, sorted, without the architecture's name.
@@ -530,7 +532,7 @@ func (d *Decl) pick(name string, alternatives ...[]int64) []int64 {
 	return alternatives[0]
 }
 
-// keep adds what the current part keeps of a text; of a Decoder nothing, see Decodes.
+// keep adds what the current part keeps of a text; of a Decoder nothing: see Caches.
 func (d *Decl) keep(c Cache) {
 	if d.inDecoder {
 		return

@@ -3,9 +3,6 @@ package graph
 // NoCache: a text is computed in one batch, and nothing is kept of it.
 type NoCache struct{ If Cond } // "" for all files
 
-// Decodes: the file has a decoder with as many layers, too, whose attention to earlier tokens has the cache.
-type Decodes struct{}
-
 // NoLogits: the runtime computes no logits.
 type NoLogits struct{ If Cond } // "" for all files
 
@@ -25,7 +22,6 @@ type NotLoaded []string
 type OwnKV int
 
 func (NoCache) quirk()      {}
-func (Decodes) quirk()      {}
 func (NoLogits) quirk()     {}
 func (NoFlash) quirk()      {}
 func (DraftsCached) quirk() {}

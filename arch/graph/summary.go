@@ -31,6 +31,9 @@ func (m *Model) Summary() string {
 	rest.add(l.order()...)
 	rest.add(s.outside()...)
 	rest.add(l.rest...)
+	if x, ok := m.Second.(Decoder); ok {
+		rest.add("a decoder of " + strings.Join(s.steps(x.Layer).mixers, " and "))
+	}
 	var parts []string
 	for _, p := range []phrases{l.mixers, l.ffns, rest} {
 		if len(p) > 0 {
@@ -281,7 +284,7 @@ var mixerNames = map[string]string{
 	"Mamba1": "Mamba", "Mamba2": "Mamba 2",
 	"ProjectedMamba2": "Mamba 2 with projected B and C", "GatedDeltaNet": "gated DeltaNet", "Lightning": "lightning attention",
 	"RWKV6": "RWKV 6", "QRWKV6": "RWKV 6 without bonus", "RWKV7": "RWKV 7", "ShortConv": "gated short convolution",
-	"Matrix": "linear layer", "Laurel": "LAuReL",
+	"Matrix": "linear layer", "Laurel": "LAuReL", "CrossAttention": "cross-attention",
 }
 
 // join returns the text of alternatives: those of one name together, with what they share first.

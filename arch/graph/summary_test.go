@@ -15,6 +15,9 @@ func TestSummary(t *testing.T) {
 		m    Model
 		want string
 	}{
+		{Model{Norm: RMS, Layer: layer(Attention{Sees: Both}, swiGLU), Head: Pool{}, Second: Decoder{Layer: append(
+			[]Step{Residual{Pre: norm, Part: Attention{}}}, layer(CrossAttention{}, swiGLU)...)}},
+			"bidirectional attention; SwiGLU; pooling, a decoder of attention and cross-attention"},
 		{Model{Norm: RMS, Layer: layer(Attention{Steps: []HeadStep{RoPE{Pairs: Interleaved}}}, Choose{
 			{In: Has("ffn_gate_inp"), Then: MoE{Router: Router{Score: Softmax, TopKNorm: true}, Experts: swiGLU}},
 			{In: Every{}, Then: swiGLU}}), Head: LM{}},

@@ -137,7 +137,7 @@ func (b *batch) window(w graph.Window) int {
 // cache returns the cache of layers with or without a window, nil for none: the runtime does not use that of
 // bidirectional layers.
 func (b *batch) cache(a graph.Attention) *Cache {
-	if c := b.caches[b.window(a.Window)]; c.Layers > 0 && (a.Sees != graph.Both || b.decodes) {
+	if c := b.caches[b.window(a.Window)]; c.Layers > 0 && a.Sees != graph.Both {
 		return c
 	}
 	return nil
@@ -217,15 +217,42 @@ func (b *batch) attend(a graph.Attention, q, k, v *result, heads, kv, key, val i
 	case c != nil:
 		cur = b.op(n, b.view(q), mask)
 	default:
-		sources := []*result{b.view(q)}
-		for i, x := range []*result{k, v} {
-			bytes := b.product("keys", 4, cells, kv, []int64{key, val}[i])
-			sources = append(sources, b.op(bytes/2, b.partView(b.op(bytes, x), bytes)))
-		}
-		cur = b.op(n, append(sources, mask)...)
+		cur = b.uncached(n, q, k, v, mask, b.product("keys", 4, cells, kv, key), b.product("keys", 4, cells, kv, val))
 	}
 	b.expand(cur)
 	return b.view(cur)
+}
+
+// uncached adds flash attention with keys and values that are in no cache, of so many bytes, to outputs of n bytes.
+func (b *batch) uncached(n int64, q, k, v, mask *result, keys, values int64) *result {
+	sources := []*result{b.view(q)}
+	for i, x := range []*result{k, v} {
+		bytes := []int64{keys, values}[i]
+		sources = append(sources, b.op(bytes/2, b.partView(b.op(bytes, x), bytes)))
+	}
+	return b.op(n, append(sources, mask)...)
+}
+
+// crossAttention adds attention to the encoder's states: of as many tokens as the model was trained for, as the runtime
+// plans before there is a text.
+func (b *batch) crossAttention(x *result) *result {
+	s, n := b.scope, b.context()
+	heads, kv, key, val := s.Size("n_head"), s.Size("n_head_kv"), s.Size("n_embd_head_k"), s.Size("n_embd_head_v")
+	if b.encoded == nil {
+		b.encoded = b.addInput(b.product("states", 4, n, b.width()))
+	}
+	keys, values := b.product("keys", 4, n, kv, key), b.product("values", 4, n, kv, val)
+	q := b.view(b.linear(x, "cross_attn_q", b.product("queries", heads, key)))
+	k, v := b.view(b.op(keys, b.encoded)), b.view(b.op(values, b.encoded))
+	for _, x := range []*result{q, k, v} {
+		b.expand(x)
+	}
+	if b.seen == nil {
+		b.seen = b.addInput(b.product("a mask", 2, n, b.tokens))
+	}
+	cur := b.uncached(b.floats(heads*val), q, k, v, b.seen, keys, values)
+	b.expand(cur)
+	return b.linear(b.view(cur), "cross_attn_o", b.width())
 }
 
 // scores are the sizes of attention without flash attention.

@@ -30,10 +30,14 @@ type batch struct {
 	temperature      *result // factors of queries
 	copies           *result // indices of the states of sequences
 	buckets          *result // of distances, for relative position bias
+	encoded, seen    *result // the encoder's states, and the mask of them
 	outputs          *result // indices of the tokens whose results are wanted
 	decays, diagonal *result // of lightning attention
 	// of indexers: by which queries and keys are multiplied, the mask and indices of their cache
 	rotated, indexerMask, indexerIndices *result
+
+	layerSteps []graph.Step // of a layer
+	crosses    bool         // they have CrossAttention, after which only the outputs' tokens go on
 
 	last      bool                // the layer is the last one, and all tokens are still computed
 	chosen    map[*result]*result // in the last layer: the rows of outputs
@@ -59,10 +63,18 @@ func (p *model) compute(tokens, sequences int64, caches []*Cache) int64 {
 	x := b.embed()
 	b.embedding = x
 	b.addStreams(x)
-	layers := p.decl.Order()
+	layers, at, final := p.decl.Order(), p.decl.At, p.graph.Final
+	b.layerSteps = p.graph.Layer
+	if decoder, ok := p.graph.Second.(graph.Decoder); ok { // its graph is the larger one
+		b.layerSteps, layers, at, final = decoder.Layer, nil, p.decl.InDecoder, decoder.Final
+		b.crosses = true
+		for i := range p.decl.DecoderLayers() {
+			layers = append(layers, i)
+		}
+	}
 	layers = layers[:min(len(layers), maxGraphLayers)]
 	for i, layer := range layers {
-		b.scope, b.last, b.input, b.chosen = p.decl.At(layer), i == len(layers)-1, x, map[*result]*result{}
+		b.scope, b.last, b.input, b.chosen = at(layer), i == len(layers)-1, x, map[*result]*result{}
 		if i > 0 && b.wide != nil && (b.scope.Holds("i <= @n_deepstack_layers") || b.scope.Holds("0 < @deepstack_mapping")) {
 			x = b.inPlace(x.bytes, x, b.partView(b.wide, x.bytes))
 		}
@@ -73,7 +85,7 @@ func (p *model) compute(tokens, sequences int64, caches []*Cache) int64 {
 	}
 	b.scope, b.last = p.decl.At(-1), false
 	x = b.joinStreams(x)
-	x = b.steps(p.graph.Final, x)
+	x = b.steps(final, x)
 	x.kept = true
 	b.expand(x)
 	if !p.noLogits {
@@ -109,7 +121,7 @@ func (b *batch) name(tensor string) string {
 	if b.scope.Layer() < 0 {
 		return tensor
 	}
-	return b.graph.Prefix + "blk." + strconv.Itoa(b.scope.Layer()) + "." + tensor
+	return b.scope.Prefix() + "blk." + strconv.Itoa(b.scope.Layer()) + "." + tensor
 }
 
 // ne returns the dimensions of NAME.weight in the current layer: as in the file, or else as declared; nil for none.
@@ -277,14 +289,15 @@ func (b *batch) steps(steps []graph.Step, x *result) *result {
 	return x
 }
 
-// residual adds a part and its norms. After the first part of the last layer only the outputs' tokens are needed.
+// residual adds a part and its norms. After the first part of the last layer, or after CrossAttention, only the outputs'
+// tokens are needed.
 func (b *batch) residual(r graph.Residual, x *result) *result {
 	in := b.norm(x, r.Pre)
 	cur := b.part(r.Part, in)
 	if cur == nil {
 		return b.choose(x)
 	}
-	if b.last {
+	if _, isCross := r.Part.(graph.CrossAttention); b.last && isCross == b.crosses {
 		cur, x = b.choose(cur), b.choose(x)
 		b.last = false
 	}
@@ -383,6 +396,8 @@ func (b *batch) part(p graph.Part, x *result) *result {
 		return b.inPlace(x.bytes, b.norm(b.op(x.bytes, low), graph.Norm{Name: "laurel_post_norm"}), x)
 	case graph.Attention:
 		return b.attention(p, x)
+	case graph.CrossAttention:
+		return b.crossAttention(x)
 	case graph.MLA:
 		return b.mla(p, x)
 	case graph.FFN:

@@ -49,6 +49,8 @@ var printed = map[string]string{
 	"jina-bert-v2-code/plain": "1.70 MiB",
 	"nomic-bert-moe/plain":    "1.76 MiB",
 	"stablelm-2-12b/plain":    "12.52 MiB",
+	"t5/plain":                "218.27 MiB", // a decoder with cross-attention
+	"umt5/plain":              "170.96 MiB",
 	"vllm_decision2/plain":    "9.21 MiB", // an architecture without a graph
 }
 

@@ -178,7 +178,7 @@ type model struct {
 	window   int64         // the longest
 
 	noCache, noLogits, noFlash bool
-	draftsCached, decodes      bool
+	draftsCached               bool
 	draftPrefixes, notLoaded   []string
 	attends                    [2]bool // whether there are layers that attend to all tokens, to those of windows
 	latent                     bool    // the cache has a latent vector per token as the key, and no values
@@ -236,8 +236,6 @@ func (p *model) applyQuirks() {
 			p.draftPrefixes = q
 		case graph.NotLoaded:
 			p.notLoaded = q
-		case graph.Decodes:
-			p.decodes = true
 		case graph.DraftsCached:
 			p.draftsCached = true
 		}

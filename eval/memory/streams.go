@@ -19,7 +19,7 @@ func (b *batch) addStreams(x *result) {
 // layer adds the steps of a layer. With AltUp they run on the prediction of the first stream, and correct all.
 func (b *batch) layer(x *result) *result {
 	if _, ok := b.graph.Streams.(graph.AltUp); !ok {
-		return b.steps(b.graph.Layer, x)
+		return b.steps(b.layerSteps, x)
 	}
 	n, all := b.number("@altup.num_inputs"), b.streams.bytes
 	route := func(x *result, size int64) *result {
@@ -30,7 +30,7 @@ func (b *batch) layer(x *result) *result {
 	predicted = b.inPlace(all, b.op(all, b.partView(predicted, all)), b.streams)
 	active, last := b.partView(predicted, x.bytes), b.last
 	b.input, b.last = active, false
-	y := b.steps(b.graph.Layer, active)
+	y := b.steps(b.layerSteps, active)
 	diff := b.inPlace(x.bytes, y, active)
 	corrected := b.inPlace(all, b.inPlace(all, b.op(all, diff), route(y, n)), predicted)
 	b.expand(corrected)
