@@ -103,9 +103,12 @@ func (l *attention) reuse(b *builder, at int) {
 	if at < b.Layer() {
 		l.source = b.attentions[at]
 	}
-	if s := l.source; s == nil || s.source != nil || s.window != l.window || s.kv != l.kv || s.keyLen != l.keyLen ||
-		s.valueLen != l.valueLen {
-		b.t.fail(errUnsupported, "layer %d reuses the keys of layer %d, whose window or heads differ", b.Layer(), at)
+	switch s := l.source; {
+	case s != nil && s.window != l.window:
+		b.t.fail(errBroken, "layer %d reuses the keys of layer %d, whose window is another; llama.cpp does not load that",
+			b.Layer(), at)
+	case s == nil || s.source != nil || s.kv != l.kv || s.keyLen != l.keyLen || s.valueLen != l.valueLen:
+		b.t.fail(errUnsupported, "layer %d reuses the keys of layer %d, whose heads differ", b.Layer(), at)
 	}
 	l.source.shared = true
 	for _, name := range []string{"attn_k.weight", "attn_v.weight", "attn_k_norm.weight"} { // some files have them
