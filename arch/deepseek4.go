@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -101,6 +102,36 @@ var deepseek4 = &table.Arch{
 		{HF: "layers.{bid}.ffn.gate.bias", Exact: true, If: v4Hashed},
 		{HF: "layers.{bid}.ffn.gate.bias_vl", GGUF: "blk.{bid}.exp_probs_b_vl.bias", Exact: true, Optional: true},
 	}, v4Layer("layers.{bid}."))),
+	Graph: &graph.Model{
+		Reads: parts.RouterKeys, Streams: graph.HyperConnections{},
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: []graph.Step{
+			graph.Mixed{Name: "attn", Residual: graph.Residual{Pre: graph.Norm{Name: "attn_norm"},
+				Part: graph.CompressedAttention{
+					Local: graph.RoPE{Pairs: graph.Interleaved, Scaling: graph.NoScale},
+					Compressed: graph.RoPE{Pairs: graph.Interleaved, Scaling: graph.UnitScale,
+						Base: "@attention.compress_rope_freq_base"},
+					Window: "n_swa",
+				}}},
+			graph.Mixed{Name: "ffn", Residual: graph.Residual{Pre: graph.Norm{Name: "ffn_norm"},
+				Part: graph.Choose{
+					{In: graph.Where("i < @hash_layer_count"), Then: v4MoE(false, graph.TokenTable{})},
+					{In: graph.Every{}, Then: v4MoE(true)},
+				}}},
+		},
+		Unread: []string{"exp_probs_b_vl.bias"},
+	},
+}
+
+// v4MoE are the experts of a layer. bias: the choice is by scores to which a bias is added.
+func v4MoE(bias bool, more ...graph.MoEOption) graph.MoE {
+	return graph.MoE{
+		Router:  graph.Router{Score: graph.SqrtSoftplus, Bias: bias},
+		Experts: graph.FFN{Act: graph.LimitedSwiGLU{Limit: "@swiglu_clamp_exp or 0"}},
+		Shared:  graph.HasShared,
+		With: append([]graph.MoEOption{graph.SharedFFN{FFN: graph.FFN{
+			Act: graph.LimitedSwiGLU{Limit: "@swiglu_clamp_shexp or @swiglu_clamp_exp or 0"}}}}, more...),
+	}
 }
 
 // v4DSpark is the DSpark draft model of DeepSeek V4: layers like the target model's, without compression, under the

@@ -11,6 +11,7 @@ import (
 func (s *stream) backExperts(b *branch, h, d []float32) error {
 	p, x, r := s.m.p, b.part.(*experts), s.reverse
 	n, width := len(s.h)/p.width, p.width
+	s.tokensOfExperts([]*Run{s.r}, false)
 	var acc []float32
 	if b.post != nil {
 		var err error
@@ -179,6 +180,13 @@ func (x *experts) back(d, dw []float32, chosen []choice, scores []float32) {
 	case graph.Sigmoid:
 		for i, c := range chosen {
 			d[c.expert] = float32(w[i]*(1-w[i])) * dw[i]
+		}
+	case graph.SqrtSoftplus: // the derivative of w² is 1 - e^-w²
+		clear(d)
+		for i, c := range chosen { // a table may have an expert twice
+			if v := float64(w[i]); v > 0 {
+				d[c.expert] += float32((1-vecmath.Exp64(float64(-v*v)))/(2*v)) * dw[i]
+			}
 		}
 	}
 }

@@ -275,7 +275,9 @@ func (b *builder) steps(list []graph.Step) {
 			}
 			l.steps[n].(*residual).input, l.keepsInput = true, true
 		case graph.Connected:
-			b.connected(s)
+			b.connected(s.Residual, newHyper(b, b.name("hc_"+s.Name), true))
+		case graph.Mixed:
+			b.connected(s.Residual, newMixed(b, b.name("hc_"+s.Name)))
 		case graph.Attended:
 			b.attended(s)
 		case graph.AddEmbedding:
@@ -360,7 +362,8 @@ func implemented(v any) bool {
 	switch v := v.(type) {
 	case graph.Residual, graph.Parallel, graph.AddInput, graph.Normalize, graph.ScaleStream, graph.LearnedScale,
 		graph.ChooseStep, graph.Choose, graph.Nothing, graph.FromInput, graph.AddEmbedding, graph.Repeat, graph.HRM,
-		graph.AltUp, graph.HyperConnections, graph.Connected, graph.AttentionResiduals, graph.Attended, graph.Decoder,
+		graph.AltUp, graph.HyperConnections, graph.Connected, graph.Mixed, graph.AttentionResiduals, graph.Attended,
+		graph.Decoder,
 		graph.PerLayerEmbedding, graph.NormKind,
 		graph.Separate, graph.GatedQueries, graph.KeysAsValues, graph.SharedKV, graph.ValueExperts,
 		graph.RoPE, graph.QKNorm, graph.UnitNorm, graph.QueryGain, graph.ValueNorm, graph.Temperature, graph.Clamp,
@@ -370,7 +373,7 @@ func implemented(v any) bool {
 		graph.OutGate, graph.SoftplusGate, graph.OutFactor, graph.OutNorm,
 		graph.Act, graph.SwiGLUOAI, graph.LimitedSwiGLU, graph.SiTU, graph.SparseGELU, graph.XIELU, graph.ActOf,
 		graph.EarlyRouter, graph.WeighInputs, graph.LatentExperts, graph.SharedFFN, graph.HalvedSum,
-		graph.GroupExperts, graph.RouterNorm,
+		graph.GroupExperts, graph.RouterNorm, graph.TokenTable,
 		graph.Pool, graph.MeanGELU, graph.LastSoftmax, graph.Layers, graph.Quirk:
 		return true
 	case graph.LM:

@@ -12,6 +12,7 @@ import (
 	"ggforge/convert"
 	"ggforge/eval"
 	"ggforge/fault"
+	"ggforge/gguf"
 	"ggforge/internal/kernel/cpu"
 	"ggforge/model"
 	"ggforge/rows"
@@ -142,7 +143,8 @@ func scaled(m *model.Model, prefix string) *model.Model {
 	c.Tensors = slices.Clone(m.Tensors)
 	for i := range c.Tensors {
 		x := &c.Tensors[i]
-		if len(x.Name) < len(prefix) || x.Name[:len(prefix)] != prefix || len(x.NE) < 2 {
+		if len(x.Name) < len(prefix) || x.Name[:len(prefix)] != prefix || len(x.NE) < 2 ||
+			x.Type == gguf.TypeI32 { // tables of experts
 			continue
 		}
 		v := make([]float32, x.Elements())

@@ -1,12 +1,15 @@
 package eval
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
 
 	"ggforge/arch/graph"
 	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/internal/io/mmap"
 	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/vecmath"
 )
@@ -37,6 +40,7 @@ type experts struct {
 	halved             bool          // the sum with the shared expert is halved
 	perGroup           *groupExperts // further experts of groups, or nil
 	weighInputs        bool          // inputs are weighed; experts are chosen by the logits of the router
+	table              []int32       // the experts of each token; nil where they are chosen
 }
 
 var _ = operation(newExperts)
@@ -50,9 +54,9 @@ func newExperts(b *builder, of graph.MoE) mixer {
 	switch x.score {
 	case 0:
 		x.score = of.Router.Score
-	case graph.Softmax, graph.Sigmoid, graph.SoftmaxOfChosen:
+	case graph.Softmax, graph.Sigmoid, graph.SoftmaxOfChosen, graph.SqrtSoftplus:
 	default:
-		b.fail(errUnsupported, "%q is %d, want 1 to %d", p.arch+".expert_gating_func", x.score, graph.SoftmaxOfChosen)
+		b.fail(errUnsupported, "%q is %d, want 1 to %d", p.arch+".expert_gating_func", x.score, graph.SqrtSoftplus)
 	}
 	if x.chosenBy = of.Router.ChosenBy; x.chosenBy != 0 && x.chosenBy != graph.Sigmoid {
 		b.unsupported("choice of experts", of.Router)
@@ -89,6 +93,8 @@ func newExperts(b *builder, of graph.MoE) mixer {
 			shared = option.FFN
 		case graph.HalvedSum:
 			x.halved = true
+		case graph.TokenTable:
+			x.table = b.tokenTable(x)
 		case graph.GroupExperts:
 			x.newGroups(b, of.Experts)
 		case graph.LatentExperts:
@@ -128,6 +134,34 @@ func newExperts(b *builder, of graph.MoE) mixer {
 		}
 	}
 	return x
+}
+
+// tokenTable returns the experts of each token.
+func (b *builder) tokenTable(x *experts) []int32 {
+	name := b.name("ffn_gate_tid2eid.weight")
+	t := b.t.all[name]
+	switch want := []int64{int64(x.used), int64(b.p.vocab)}; {
+	case t == nil:
+		b.fail(fault.Broken, "no tensor %q", name)
+	case t.Type != gguf.TypeI32 || !slices.Equal(t.NE, want):
+		b.fail(fault.Broken, "tensor %q is %v of type %v, want %v of type %v", name, t.NE, t.Type, want, gguf.TypeI32)
+	}
+	b.t.used[name] = true
+	list := make([]int32, 0, t.Elements())
+	if err := mmap.Guard(name, func() error {
+		raw, err := t.Source.Raw(new([]byte), 0, t.NE[1])
+		for ; err == nil && len(raw) >= 4; raw = raw[4:] {
+			e := int32(binary.LittleEndian.Uint32(raw))
+			if e < 0 || int(e) >= x.n {
+				return fault.Errorf(fault.Broken, "value %d is expert %d, want 0 to %d", len(list), e, x.n-1)
+			}
+			list = append(list, e)
+		}
+		return err
+	}); err != nil {
+		b.fail(fault.Broken, "tensor %q: %w", name, err)
+	}
+	return list
 }
 
 // router returns the router. The scale of one with a norm is of its inputs.
@@ -177,7 +211,8 @@ type choice struct {
 	weight float32
 }
 
-// choose sets the experts of a token by the router's outputs, which it overwrites.
+// choose sets the experts of a token by the router's outputs, which it overwrites. With a table the experts are there
+// already.
 func (x *experts) choose(to []choice, logits []float32) error {
 	by := slices.Clone(logits)
 	switch x.score {
@@ -195,6 +230,11 @@ func (x *experts) choose(to []choice, logits []float32) error {
 		vecmath.Scale(logits, logits, float32(1/vecmath.Sum(logits)))
 	case graph.Sigmoid:
 		vecmath.SigmoidOf.Apply(logits, logits)
+	case graph.SqrtSoftplus:
+		vecmath.SoftplusOf.Apply(logits, logits)
+		for i, v := range logits {
+			logits[i] = float32(math.Sqrt(float64(v)))
+		}
 	}
 	if _, ok := vecmath.Max(logits); !ok {
 		return fault.Errorf(fault.Broken, "the router's output is not a number")
@@ -210,6 +250,10 @@ func (x *experts) choose(to []choice, logits []float32) error {
 	}
 	x.maskGroups(by)
 	for i := range to {
+		if x.table != nil {
+			to[i].weight = logits[to[i].expert]
+			continue
+		}
 		best := 0
 		for e, v := range by {
 			if v > by[best] {
@@ -300,6 +344,7 @@ func (x *experts) maskGroups(by []float32) {
 
 // addExperts is residual.forward for all tokens of runs, in a step that has experts.
 func (s *stream) addExperts(r *residual, runs []*Run, wanted bool) error {
+	s.tokensOfExperts(runs, wanted)
 	outputs := make([][]float32, len(r.branches))
 	for i := range r.branches {
 		b := &r.branches[i]
@@ -326,6 +371,18 @@ func (s *stream) addExperts(r *residual, runs []*Run, wanted bool) error {
 		}
 	}
 	return nil
+}
+
+// tokensOfExperts sets the tokens that experts run for: all of runs, or the wanted ones.
+func (s *stream) tokensOfExperts(runs []*Run, wanted bool) {
+	s.expertTokens = s.expertTokens[:0]
+	for _, r := range runs {
+		for t, id := range r.Tokens {
+			if !wanted || t%r.Chunk >= r.First {
+				s.expertTokens = append(s.expertTokens, id)
+			}
+		}
+	}
 }
 
 // outputs returns the outputs of a part for all tokens of runs, which read the stream through a norm, or nil. They are
@@ -480,6 +537,11 @@ func (s *stream) route(b *branch, f func(from, rows int, in, logits []float32) e
 		}
 		if err := s.eachRowsErr(rows, func(a, b int) error {
 			for t := a; t < b; t++ {
+				if x.table != nil {
+					for i, e := range x.table[int(s.expertTokens[from+t])*x.used:][:x.used] {
+						chosen[(from+t)*x.used+i].expert = e
+					}
+				}
 				if err := x.choose(chosen[(from+t)*x.used:][:x.used], logits[t*x.n:][:x.n]); err != nil {
 					return fmt.Errorf("tensor %q: %w", x.router.name, err)
 				}

@@ -9,16 +9,19 @@ import (
 
 // hyper are the residual streams of hyper-connections before and after a part; the first one is the model's.
 //
-// Source: Zhu et al., Hyper-Connections, 2024; the graph of llama.cpp for Hunyuan 4.
+// Source: Zhu et al., Hyper-Connections, 2024; Xie et al., mHC, 2025; the graphs of llama.cpp for Hunyuan 4 and
+// DeepSeek V4.
 type hyper struct {
 	n              int // streams
 	mixes          *linear
-	scale, base    []float32 // of mixes: two numbers; a number for each output
+	scale, base    []float32 // of mixes: a number for each kind of outputs; a number for each output
 	eps, magnitude float32
+	gateEps        float32
+	iterations     int // of dividing by sums; 0 where streams are not mixed
 }
 
 // hyperStreams are the other streams of all tokens, and the first stream before a part and the factors by which the
-// part's outputs are added to streams.
+// part's outputs and other streams are added to streams.
 type hyperStreams struct {
 	others [][]float32
 	first  []float32
@@ -39,12 +42,26 @@ func newHyper(b *builder, prefix string, gates bool) *hyper {
 	x := &hyper{n: b.count("@hyper_connection.count"), eps: float32(b.float("@hyper_connection.epsilon"))}
 	kinds := 1
 	if gates {
-		kinds, x.magnitude = 2, float32(b.float("@hyper_connection.magnitude"))
+		kinds, x.magnitude, x.gateEps = 2, float32(b.float("@hyper_connection.magnitude")), x.eps
 	}
 	x.mixes = b.t.requiredLinear(prefix+"_fn", b.p.width*x.n, x.n*kinds)
 	x.scale, x.base = b.t.requiredValues(prefix+"_scale.weight", kinds), b.t.requiredValues(prefix+"_base.weight", x.n*kinds)
 	return x
 }
+
+// newMixed returns hyper-connections that mix streams.
+func newMixed(b *builder, prefix string) *hyper {
+	x := &hyper{n: b.count("@hyper_connection.count"), eps: float32(b.float("@hyper_connection.epsilon")), magnitude: 2,
+		iterations: b.count("@hyper_connection.sinkhorn_iterations")}
+	outputs := x.n * (x.n + 2)
+	x.mixes = b.t.requiredLinear(prefix+"_fn", b.p.width*x.n, outputs)
+	x.scale = b.t.requiredValues(prefix+"_scale.weight", 3)
+	x.base = b.t.requiredValues(prefix+"_base.weight", outputs)
+	return x
+}
+
+// gatesOf returns how many factors are kept for a token, with n streams: one for each, and one for each pair.
+func gatesOf(n int) int { return n * (n + 1) }
 
 // rows returns the rows of the other of n streams for the states h of the tokens that go through the layer now.
 func (x *hyperStreams) rows(s *stream, h []float32, n int) [][]float32 {
@@ -53,7 +70,7 @@ func (x *hyperStreams) rows(s *stream, h []float32, n int) [][]float32 {
 		for i := range x.others {
 			x.others[i] = make([]float32, len(s.h))
 		}
-		x.first, x.gates = make([]float32, len(s.h)), make([]float32, len(s.h)/s.m.p.width*n)
+		x.first, x.gates = make([]float32, len(s.h)), make([]float32, len(s.h)/s.m.p.width*gatesOf(n))
 	}
 	rows, at := make([][]float32, n-1), s.firstToken*s.m.p.width
 	for i := range rows {
@@ -65,7 +82,7 @@ func (x *hyperStreams) rows(s *stream, h []float32, n int) [][]float32 {
 // before returns the rows of the first stream and of the factors for n tokens that go through the layer now.
 func (x *hyper) before(s *stream, n int) (first, gates []float32) {
 	width := s.m.p.width
-	return s.hyper.first[s.firstToken*width:][:n*width], s.hyper.gates[s.firstToken*x.n:][:n*x.n]
+	return s.hyper.first[s.firstToken*width:][:n*width], s.hyper.gates[s.firstToken*gatesOf(x.n):][:n*gatesOf(x.n)]
 }
 
 // move moves the rows of n tokens from token from on to token to, as the model's stream moves.
@@ -76,8 +93,8 @@ func (x *hyperStreams) move(width, to, from, n int) {
 	for _, rows := range append(slices.Clone(x.others), x.first) {
 		copy(rows[to*width:], rows[from*width:][:n*width])
 	}
-	streams := len(x.others) + 1
-	copy(x.gates[to*streams:], x.gates[from*streams:][:n*streams])
+	gates := gatesOf(len(x.others) + 1)
+	copy(x.gates[to*gates:], x.gates[from*gates:][:n*gates])
 }
 
 func (x hyperStart) forward(s *stream, h []float32, _ int, _ bool) ([]float32, error) {
@@ -118,8 +135,15 @@ func (x *hyper) join(s *stream, h, gates []float32) error {
 					vecmath.AddScaled(y, others[i-1][t*width:][:width], f)
 				}
 			}
-			for i := range gates[min(len(gates), t*x.n):min(len(gates), (t+1)*x.n)] {
-				gates[t*x.n+i] = float32(vecmath.Sigmoid(float32(m[x.n+i]*x.scale[1])+x.base[x.n+i])*x.magnitude) + x.eps
+			if gates == nil {
+				continue
+			}
+			g := gates[t*gatesOf(x.n):][:gatesOf(x.n)]
+			for i := range x.n {
+				g[i] = float32(vecmath.Sigmoid(float32(m[x.n+i]*x.scale[1])+x.base[x.n+i])*x.magnitude) + x.gateEps
+			}
+			if x.iterations > 0 {
+				x.pairs(g[x.n:], m[2*x.n:])
 			}
 		}
 	})
@@ -139,11 +163,11 @@ func (x *hyperStreams) after(s *stream, n, streams int) (first, gates []float32,
 	if s.leavesOut { // in the last layer, after which the wanted tokens are left
 		all = x.tokens
 	}
-	first, gates = x.first[s.firstToken*width:][:all*width], x.gates[s.firstToken*streams:][:all*streams]
+	first, gates = x.first[s.firstToken*width:][:all*width], x.gates[s.firstToken*gatesOf(streams):][:all*gatesOf(streams)]
 	others = x.rows(s, first, streams)
 	if n < all {
 		s.keepPredicting(first, width, all)
-		s.keepPredicting(gates, streams, all)
+		s.keepPredicting(gates, gatesOf(streams), all)
 		for i := range others {
 			s.keepPredicting(others[i], width, all)
 		}
@@ -156,15 +180,76 @@ func (x hyperOut) forward(s *stream, h []float32, n int, _ bool) ([]float32, err
 	first, gates, others := s.hyper.after(s, n, x.n)
 	return h, s.eachRows(n, func(from, to int) {
 		for t := from; t < to; t++ {
-			y := h[t*width:][:width]
+			y, gates := h[t*width:][:width], gates[t*gatesOf(x.n):]
+			if x.iterations > 0 {
+				x.mix(y, append([][]float32{first}, others...), gates, t)
+				continue
+			}
 			for i, z := range others {
-				vecmath.AddScaled(z[t*width:][:width], y, gates[t*x.n+1+i])
+				vecmath.AddScaled(z[t*width:][:width], y, gates[1+i])
 			}
 			z := first[t*width:][:width]
-			vecmath.AddScaled(z, y, gates[t*x.n])
+			vecmath.AddScaled(z, y, gates[0])
 			copy(y, z)
 		}
 	})
+}
+
+// mix sets rows t of all streams, the first of which becomes y, to the sums of y and of all streams, with factors.
+func (x *hyper) mix(y []float32, streams [][]float32, gates []float32, t int) {
+	width := len(y)
+	sums := make([]float32, x.n*width)
+	for i := range streams {
+		sum := sums[i*width:][:width]
+		vecmath.Scale(sum, y, gates[i])
+		for k, z := range streams {
+			vecmath.AddScaled(sum, z[t*width:][:width], gates[x.n+k*x.n+i])
+		}
+	}
+	for i, z := range streams[1:] {
+		copy(z[t*width:][:width], sums[(i+1)*width:])
+	}
+	copy(y, sums)
+}
+
+// pairs sets c, a row for each stream that is added to others, to the factors of mixing streams from outputs m.
+func (x *hyper) pairs(c, m []float32) {
+	n := x.n
+	for from := range n {
+		row := c[from*n:][:n]
+		for i := range row {
+			row[i] = float32(m[from*n+i]*x.scale[2]) + x.base[2*n+from*n+i]
+		}
+		most, _ := vecmath.Max(row)
+		for i := range row {
+			row[i] -= most
+		}
+		vecmath.ExpOf.Apply(row, row)
+		vecmath.Scale(row, row, float32(1/vecmath.Sum(row)))
+		for i := range row {
+			row[i] += x.eps
+		}
+	}
+	divide := func(from, apart int) { // n numbers by their sum
+		var sum float64
+		for i := range n {
+			sum += float64(c[from+i*apart])
+		}
+		f := float32(sum) + x.eps
+		for i := range n {
+			c[from+i*apart] /= f
+		}
+	}
+	for k := range x.iterations {
+		if k > 0 {
+			for i := range n {
+				divide(i*n, 1)
+			}
+		}
+		for i := range n {
+			divide(i, n)
+		}
+	}
 }
 
 func (x hyperEnd) forward(s *stream, h []float32, _ int, _ bool) ([]float32, error) {
@@ -172,16 +257,15 @@ func (x hyperEnd) forward(s *stream, h []float32, _ int, _ bool) ([]float32, err
 }
 
 // connected adds the steps of a residual with hyper-connections to the layer.
-func (b *builder) connected(of graph.Connected) {
+func (b *builder) connected(of graph.Residual, x *hyper) {
 	if of.Carry != "" || of.Sum != (graph.Norm{}) {
-		b.unsupported("a factor of the stream, or a norm, in", of)
+		b.unsupported("with hyper-connections, a factor of the stream, or a norm, in", of)
 	}
-	x := newHyper(b, b.name("hc_"+of.Name), true)
 	of.Carry = "0"
 	b.layer.steps = append(b.layer.steps, hyperIn{x})
 	n := len(b.layer.steps)
-	if b.residual(graph.Parallel{of.Residual}); len(b.layer.steps) != n+1 {
-		b.unsupported("without a part of its own, the step", of)
+	if b.residual(graph.Parallel{of}); len(b.layer.steps) != n+1 {
+		b.unsupported("with hyper-connections, without a part of its own, the step", of)
 	}
 	b.layer.steps = append(b.layer.steps, hyperOut{x})
 }

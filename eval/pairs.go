@@ -186,11 +186,14 @@ func (c *pairRun) blocks(i, from, end int) error {
 func (c *pairRun) experts(of func(s *stream) *branch) error {
 	tokens, width := len(c.p.Tokens), c.sides[0].m.p.width
 	x := of(c.sides[0]).part.(*experts)
+	for i, s := range c.sides {
+		s.tokensOfExperts([]*Run{c.runs[i]}, false)
+	}
 	// Outside of routed experts tokens are independent, so a block of them can run alone.
 	before := func(s *stream, from, n int) error {
-		h, early := s.h, s.routerLogits
-		defer func() { s.h, s.routerLogits = h, early }()
-		s.h = h[from*width:][:n*width]
+		h, early, ids := s.h, s.routerLogits, s.expertTokens
+		defer func() { s.h, s.routerLogits, s.expertTokens = h, early, ids }()
+		s.h, s.expertTokens = h[from*width:][:n*width], ids[from:][:n]
 		if x.earlyRouter {
 			s.routerLogits = early[from*x.n:][:n*x.n]
 		}

@@ -123,6 +123,9 @@ func (b *builder) ropeScaling(dims int, base float64, scaling graph.Scaling) rot
 		r.magnitude *= 1 + float32(0.1*log)
 	}
 	r.magnitude *= float32(b.number("rope.scaling.attn_factor", 1))
+	if scaling == graph.UnitScale {
+		r.magnitude = 1
+	}
 	return r
 }
 

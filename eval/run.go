@@ -174,7 +174,7 @@ func (s *stream) keepState(at, n int) (restore func()) {
 	}
 	if streams := len(s.hyper.others) + 1; streams > 1 {
 		keep(s.hyper.first, width)
-		keep(s.hyper.gates, streams)
+		keep(s.hyper.gates, gatesOf(streams))
 	}
 	return func() {
 		for _, x := range all {
@@ -196,6 +196,7 @@ type workspace struct {
 	routerLogits      []float32 // of early routers
 	sharedKVs         map[*attention][]float32
 	tokens            []int32 // that go through a layer now
+	expertTokens      []int32 // of all runs that experts run for
 	latent            struct{ kv, q, a []float32 }
 	xp                gemm.Panels
 	scratch           []gemm.Scratch

@@ -117,10 +117,11 @@ const (
 type Scaling int
 
 const (
-	ByKeys   Scaling = iota // that of the keys rope.scaling.*: none, linear, YaRN or LongRoPE
-	NoScale                 // none, whatever the keys are; no divisors of frequencies (sliding-window layers)
-	MScale                  // ByKeys; yarn_log_multiplier is a tenth of mscale_all_dim, mscale is 1 (Mistral 4)
-	MScaleEq                // MScale with mscale = mscale_all_dim (DeepSeek V2, V3)
+	ByKeys    Scaling = iota // that of the keys rope.scaling.*: none, linear, YaRN or LongRoPE
+	NoScale                  // none, whatever the keys are; no divisors of frequencies (sliding-window layers)
+	MScale                   // ByKeys; yarn_log_multiplier is a tenth of mscale_all_dim, mscale is 1 (Mistral 4)
+	MScaleEq                 // MScale with mscale = mscale_all_dim (DeepSeek V2, V3)
+	UnitScale                // ByKeys, but YaRN does not change the length of rotated values (DeepSeek V4)
 )
 
 // QKNorm normalizes queries and keys with the weights of attn_q_norm and attn_k_norm: one norm per head, with weights

@@ -311,11 +311,15 @@ func (d *Decl) step(s Step) {
 	case FromInput:
 		d.step(s.Residual)
 	case Connected:
-		d.hyperConnections("hc_"+s.Name, 2)
+		d.hyperConnections("hc_"+s.Name, 2, 0)
 		d.checkNumbers("@hyper_connection.magnitude")
 		d.step(s.Residual)
 	case Attended:
 		d.weight(Yes, s.Name+"_res_score", NormRole, d.Size("n_embd"))
+		d.step(s.Residual)
+	case Mixed:
+		d.hyperConnections("hc_"+s.Name, 2, 1)
+		d.checkNumbers(sinkhorn)
 		d.step(s.Residual)
 	case AddEmbedding:
 		d.weight(Yes, s.Tensor, NormRole, 1)
@@ -359,23 +363,24 @@ func (d *Decl) streams(s Streams) {
 		}
 		d.outsideLayers(func() { d.weight(Yes, "output_res_score", NormRole, d.Size("n_embd")) })
 	case HyperConnections:
-		d.outsideLayers(func() { d.hyperConnections("output_hc", 1) })
+		d.outsideLayers(func() { d.hyperConnections("output_hc", 1, 0) })
 	default:
 		d.unknown("kind of streams", s)
 	}
 }
 
-// hyperConnections declares the tensors that make kinds of factors of each stream.
-func (d *Decl) hyperConnections(name string, kinds int64) {
+// hyperConnections declares the tensors that make kinds of factors of each stream, and of each pair of streams.
+func (d *Decl) hyperConnections(name string, kinds, ofPairs int64) {
 	n, embd := d.Size(hyperCount), d.Size("n_embd")
 	if n < 1 {
 		d.contradiction("there are no streams")
 		return
 	}
 	d.checkNumbers(hyperEps)
-	d.linear(Yes, name+"_fn", Other, mul(n, embd), mul(n, kinds))
-	d.weight(Yes, name+"_base", NormRole, mul(n, kinds))
-	d.weight(Yes, name+"_scale", NormRole, kinds)
+	all := mul(n, add(kinds, mul(n, ofPairs)))
+	d.linear(Yes, name+"_fn", Other, mul(n, embd), all)
+	d.weight(Yes, name+"_base", NormRole, all)
+	d.weight(Yes, name+"_scale", NormRole, kinds+ofPairs)
 }
 
 func (d *Decl) altUp(a AltUp) {

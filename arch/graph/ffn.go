@@ -119,6 +119,9 @@ type HalvedSum struct{}
 // the others: the groups of the chosen experts, weighted alike, times expert_group_scale (GroveMoE).
 type GroupExperts struct{}
 
+// TokenTable: experts are those of ffn_gate_tid2eid for the token. The router weighs them (DeepSeek V4).
+type TokenTable struct{}
+
 // RouterNorm: the input has no norm; experts read Experts(x), the router the RMS norm of x without weights, times
 // ffn_gate_inp.scale/√n_embd (Gemma 4).
 type RouterNorm struct{ Experts Norm }
@@ -130,6 +133,7 @@ func (SharedFFN) moeOption()     {}
 func (HalvedSum) moeOption()     {}
 func (GroupExperts) moeOption()  {}
 func (RouterNorm) moeOption()    {}
+func (TokenTable) moeOption()    {}
 
 // Router chooses experts by the logits of ffn_gate_inp, and weighs them.
 type Router struct {
@@ -148,6 +152,7 @@ const (
 	Softmax         Score = 1 + iota
 	Sigmoid               // of each logit
 	SoftmaxOfChosen       // over the logits of the chosen experts
+	SqrtSoftplus          // the square root of ln(1 + e^x) of each logit
 )
 
 // Shared is whether there is an expert for all tokens (ffn_*_shexp).
@@ -273,6 +278,8 @@ func (m MoE) Declare(d *Decl) {
 		case SharedFFN:
 			shared = option.FFN
 		case HalvedSum:
+		case TokenTable:
+			d.weight(Yes, "ffn_gate_tid2eid", KernelRole, d.Size("@expert_used_count"), d.vocab())
 		case GroupExperts:
 			group, ff := d.Size(perGroup), d.Size(groupWidth)
 			if group < 1 || experts%group != 0 {

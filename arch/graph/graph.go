@@ -125,9 +125,9 @@ type Streams interface{ streams() }
 // of the first one and of altup_unembd_proj_s·x_s scaled to its length.
 type AltUp struct{ Act Activation }
 
-// HyperConnections has hyper_connection.count streams (Hunyuan 4), which are copies of the embedding at first. The parts of
-// Connected read a sum of all. After the last layer they become one, Σ p_s·x_s, as in Connected with output_hc_fn,
-// output_hc_base and output_hc_scale.
+// HyperConnections has hyper_connection.count streams (Hunyuan 4), which are copies of the embedding at first. The
+// parts of Connected and Mixed read a sum of all. After the last layer they become one, Σ p_s·x_s, as in Connected
+// with output_hc_fn, output_hc_base and output_hc_scale.
 type HyperConnections struct{}
 
 // AttentionResiduals keeps the stream before every attn_res.block_size-th layer, from the first one on (Kimi K3). The
@@ -144,11 +144,13 @@ func (HyperConnections) asks() []Num { return []Num{hyperCount, hyperEps} }
 func (Connected) asks() []Num { return []Num{hyperCount, hyperEps, "@hyper_connection.magnitude"} }
 
 func (AttentionResiduals) asks() []Num { return []Num{keptEvery} }
+func (Mixed) asks() []Num              { return []Num{hyperCount, hyperEps, sinkhorn} }
 
 const (
 	keptEvery  Num = "@attn_res.block_size"
 	hyperCount Num = "@hyper_connection.count"
 	hyperEps   Num = "@hyper_connection.epsilon"
+	sinkhorn   Num = "@hyper_connection.sinkhorn_iterations"
 )
 
 func (AltUp) asks() []Num {
@@ -197,6 +199,15 @@ type Attended struct {
 	Residual
 }
 
+// Mixed is Connected whose streams are mixed, too: stream s becomes q_s times the output plus Σ C_sr·x_r. q_s is
+// 2·σ(scale_1·m_{n+s} + base_{n+s}); C_sr is made from scale_2·m_{2n+rn+s} + base_{2n+rn+s} by softmax over s, plus
+// ε, and by dividing by the sums over r and over s in turns, hyper_connection.sinkhorn_iterations times (manifold-
+// constrained hyper-connections, DeepSeek V4).
+type Mixed struct {
+	Name string // as in Connected
+	Residual
+}
+
 // AddEmbedding adds the stream before the first layer times the value of a tensor (Talkie).
 type AddEmbedding struct{ Tensor string }
 
@@ -235,6 +246,7 @@ func (FromInput) step()         {}
 func (AddEmbedding) step()      {}
 func (Connected) step()         {}
 func (Attended) step()          {}
+func (Mixed) step()             {}
 func (Normalize) step()         {}
 func (ScaleStream) step()       {}
 func (LearnedScale) step()      {}

@@ -119,6 +119,17 @@ ffn_down: 96 x 64
 	if _, err := Declare(m, kv.with(values{"hyper_connection.count": u32(0)}).file()); err == nil {
 		t.Error("no streams: no error")
 	}
+	m.Layer = []Step{Mixed{Name: "ffn", Residual: Residual{Pre: norm("ffn_norm"), Part: swiGLU}}}
+	kv = kv.with(values{"hyper_connection.sinkhorn_iterations": u32(20)})
+	same(t, "layer 1 of mixed streams", required(declare(t, m, kv.file()), "blk.1."), `
+hc_ffn_fn: 192 x 15
+hc_ffn_base: 15
+hc_ffn_scale: 3
+ffn_norm: 64
+ffn_gate: 64 x 96
+ffn_up: 64 x 96
+ffn_down: 96 x 64
+`)
 }
 
 func TestAttentionResiduals(t *testing.T) {

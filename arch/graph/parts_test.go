@@ -22,6 +22,26 @@ var (
 	perLayer = values{"embedding_length_per_layer_input": u32(8)}
 )
 
+// compressed are the keys of a model that compresses keys by a ratio.
+func compressed(ratio uint32) values {
+	return small.with(values{"attention.head_count_kv": u32(1), "attention.q_lora_rank": u32(10),
+		"attention.output_group_count": u32(2), "attention.output_lora_rank": u32(5),
+		"attention.compress_ratios": u32(ratio), "attention.indexer.head_count": u32(3),
+		"attention.indexer.key_length": u32(8), "attention.indexer.top_k": u32(2)})
+}
+
+// What cannot be compressed attention is refused.
+func TestCompressedRefused(t *testing.T) {
+	m := decoder(Residual{Pre: norm("attn_norm"), Part: CompressedAttention{Local: rope, Compressed: rope, Window: "9"}})
+	for _, bad := range []values{{"attention.compress_ratios": u32(8)}, {"attention.head_count_kv": u32(2)},
+		{"attention.output_group_count": u32(3)}, {"attention.output_group_count": u32(0)},
+		{"attention.value_length": u32(8)}, {"rope.dimension_count": u32(32)}} {
+		if _, err := Declare(m, compressed(4).with(bad).file()); err == nil {
+			t.Errorf("%v: no error", bad)
+		}
+	}
+}
+
 // TestParts has the required tensors of layer 1 of models of one part, and what that layer keeps.
 func TestParts(t *testing.T) {
 	for _, c := range []struct {
@@ -178,6 +198,50 @@ attn_k: 64 x 32
 attn_v: 64 x 32
 attn_output: 64 x 64
 `, []Cache{{What: "indexer", Keys: 8, Vals: 16}, {Keys: 32, Vals: 32}}},
+		{"compressed attention", CompressedAttention{Local: rope, Compressed: RoPE{Base: "10"}, Window: "9"},
+			compressed(4), nil, `
+attn_q_a: 64 x 10
+attn_q_a_norm: 10
+attn_q_b: 10 x 64
+attn_kv: 64 x 16
+attn_kv_a_norm: 16
+attn_sinks: 4
+attn_output_a: 32 x 10
+attn_output_b: 10 x 64
+attn_compressor_kv: 64 x 32
+attn_compressor_gate: 64 x 32
+attn_compressor_ape: 32 x 4
+attn_compressor_norm: 16
+indexer.attn_q_b: 10 x 24
+indexer.proj: 64 x 3
+indexer_compressor_kv: 64 x 16
+indexer_compressor_gate: 64 x 16
+indexer_compressor_ape: 16 x 4
+indexer_compressor_norm: 8
+`, []Cache{{Window: 9, Keys: 16}, {What: "compressed by 4", Every: 4, Keys: 16}, {State: 2 * 2 * 16 * 4 * 2},
+				{What: "indexer", Every: 4, Keys: 8}, {State: 2 * 2 * 8 * 4 * 2}}},
+		{"widely compressed attention", CompressedAttention{Local: rope, Compressed: rope, Window: "9"},
+			compressed(128), nil, `
+attn_q_a: 64 x 10
+attn_q_a_norm: 10
+attn_q_b: 10 x 64
+attn_kv: 64 x 16
+attn_kv_a_norm: 16
+attn_sinks: 4
+attn_output_a: 32 x 10
+attn_output_b: 10 x 64
+attn_compressor_kv: 64 x 16
+attn_compressor_gate: 64 x 16
+attn_compressor_ape: 16 x 128
+attn_compressor_norm: 16
+`, []Cache{{Window: 9, Keys: 16}, {What: "compressed by 128", Every: 128, Keys: 16}, {State: 2 * 16 * 128}}},
+		{"experts by token", MoE{Experts: swiGLU, With: []MoEOption{TokenTable{}}}, moe, nil, `
+ffn_gate_inp: 64 x 8
+ffn_gate_tid2eid: 2 x 10
+ffn_gate_exps: 64 x 32 x 8
+ffn_up_exps: 64 x 32 x 8
+ffn_down_exps: 32 x 64 x 8
+`, nil},
 		{"sub-norm", FFN{Act: LimitedSwiGLU{Limit: "@swiglu_clamp_exp or 0"}, Norm: norm("ffn_sub_norm")}, small, nil, `
 ffn_gate: 64 x 96
 ffn_up: 64 x 96

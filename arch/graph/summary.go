@@ -145,6 +145,9 @@ func (s *summary) steps(steps []Step) (l layerSummary) {
 			l.add(s.residual(step.Residual))
 		case Attended:
 			l.add(s.residual(step.Residual))
+		case Mixed:
+			l.add(s.residual(step.Residual))
+			l.rest.add("mixed streams")
 		case Parallel:
 			for _, r := range step {
 				o := s.residual(r)
@@ -267,6 +270,11 @@ func (s *summary) part(p Part) (mixers, ffns []alternative) {
 		a.traits.add(scoreSteps(p.Scores)...)
 		a.traits.add(p.Window.summary())
 		a.traits.add(outSteps(p.After)...)
+		return []alternative{a}, nil
+	case CompressedAttention:
+		a := alternative{name: "attention", traits: phrases{"keys as values", s.rope(p.Compressed), "sinks"}}
+		a.traits.add(Window{Tokens: p.Window}.summary())
+		a.traits.add("compressed keys (some layers)", "sparse by an indexer (some layers)", "grouped output")
 		return []alternative{a}, nil
 	case Nothing:
 	default:
@@ -484,6 +492,8 @@ func (f FFN) summary() string {
 func (s *summary) experts(m MoE) alternative {
 	var l phrases
 	switch {
+	case m.Router.Score == SqrtSoftplus:
+		l.add("√softplus")
 	case s.model.Counts("expert_gating_func"):
 		l.add("softmax or sigmoid")
 	case m.Router.Score == Sigmoid:
@@ -526,6 +536,8 @@ func (s *summary) experts(m MoE) alternative {
 		case HalvedSum, SharedFFN:
 		case RouterNorm:
 			l.add("router norm")
+		case TokenTable:
+			l.add("experts by token")
 		default:
 			l.add(TypeName(o))
 		}

@@ -35,6 +35,7 @@ type batch struct {
 	decays, diagonal *result // of lightning attention
 	// of indexers: by which queries and keys are multiplied, the mask and indices of their cache
 	rotated, indexerMask, indexerIndices *result
+	compressedMasks                      map[int64]*result // of compressed vectors, by the tokens of one
 
 	layerSteps []graph.Step // of a layer
 	crosses    bool         // they have CrossAttention, after which only the outputs' tokens go on
@@ -263,7 +264,9 @@ func (b *batch) steps(steps []graph.Step, x *result) *result {
 				x = b.inPlace(x.bytes, cur, x)
 			}
 		case graph.Connected:
-			x = b.connected(s, x)
+			x = b.connected(s.Residual, x, false)
+		case graph.Mixed:
+			x = b.connected(s.Residual, x, true)
 		case graph.Attended:
 			x = b.attended(s, x)
 		case graph.AddEmbedding:
@@ -400,6 +403,8 @@ func (b *batch) part(p graph.Part, x *result) *result {
 		return b.crossAttention(x)
 	case graph.MLA:
 		return b.mla(p, x)
+	case graph.CompressedAttention:
+		return b.compressedAttention(p, x)
 	case graph.FFN:
 		return b.ffn(p, x, "")
 	case graph.MoE:

@@ -43,9 +43,14 @@ func (b *batch) layer(x *result) *result {
 
 // connected adds a part that reads a sum of all streams, to each of which its output is added. It returns the first
 // stream.
-func (b *batch) connected(of graph.Connected, x *result) *result {
+func (b *batch) connected(of graph.Residual, x *result, mixed bool) *result {
 	all := b.streams
-	sum := b.sumOfStreams(x.bytes, 2)
+	var sum, pairs *result
+	if mixed {
+		sum, pairs = b.mixedSum(x.bytes)
+	} else {
+		sum = b.sumOfStreams(x.bytes, 2)
+	}
 	cur := b.part(of.Part, b.norm(sum, of.Pre))
 	if cur == nil {
 		return x
@@ -54,8 +59,22 @@ func (b *batch) connected(of graph.Connected, x *result) *result {
 		cur, all = b.choose(cur), b.choose(all)
 		b.last = false
 	}
-	b.streams = b.op(all.bytes, all, b.norm(cur, of.Post))
+	sources := []*result{all, b.norm(cur, of.Post)}
+	if pairs != nil {
+		sources = append(sources, pairs)
+	}
+	b.streams = b.op(all.bytes, sources...)
 	return b.partView(b.streams, cur.bytes)
+}
+
+// mixedSum returns a sum of all streams, and the factors by which they are mixed afterwards.
+func (b *batch) mixedSum(bytes int64) (sum, pairs *result) {
+	n := b.number("@hyper_connection.count")
+	mixes := b.op(b.floats(n*(n+2)), b.op(b.streams.bytes, b.view(b.streams)))
+	before := b.op(b.floats(n), b.partView(mixes, b.floats(n)))
+	after := b.op(b.floats(n), b.partView(mixes, b.floats(n)))
+	pairs = b.op(b.floats(n*n), mixes, after)
+	return b.op(bytes, b.streams, before), pairs
 }
 
 // sumOfStreams returns a sum of all streams with factors computed from them; kinds: other factors are computed, too.

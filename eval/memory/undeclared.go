@@ -27,7 +27,6 @@ type layer struct {
 // Source: the sizes of caches that the runtime of llama.cpp 0.7.0 prints.
 var undeclaredRows = []undeclared{
 	{name: "clef", runtime: []graph.Quirk{graph.NoCache{}}},
-	{name: "deepseek4", windows: graph.Sliding{N: 1 << 20}, caches: compressed},
 	{name: "dflash", windows: graph.Sliding{}},
 	{name: "gemma4-assistant", windows: graph.Sliding{}},
 	{name: "glm5-next", caches: func(_ layer, c []graph.Cache) []graph.Cache {
@@ -61,32 +60,6 @@ const indexerKey graph.Num = "@attention.indexer.key_length or 0"
 // ne returns the dimensions of a tensor of the layer.
 func (l layer) ne(tensor string) []int64 {
 	return l.file.Tensors["blk."+strconv.Itoa(l.Layer())+"."+tensor+".weight"]
-}
-
-// compressed is undeclared.caches for layers whose keys are the values, too, and that also keep one vector for every
-// few tokens. The inputs of such a vector are a state: values and weights of the tokens since the last one and, where
-// vectors overlap, of the tokens before. They overlap if the compressor is wider than a vector.
-func compressed(l layer, c []graph.Cache) []graph.Cache {
-	for i := range c {
-		c[i].Vals = 0
-	}
-	ratio, key := l.Size("@attention.compress_ratios or 0"), l.Size("n_embd_head_k")
-	if ratio == 0 {
-		return c
-	}
-	c = append(c, graph.Cache{What: "compressed by " + strconv.FormatInt(ratio, 10), Every: ratio, Keys: key})
-	if l.Has("indexer.attn_q_b") {
-		c = append(c, graph.Cache{What: "indexer", Every: ratio, Keys: l.Size(indexerKey)})
-	}
-	for _, t := range []struct {
-		name   string
-		length int64
-	}{{"attn_compressor_ape", key}, {"indexer_compressor_ape", l.Size(indexerKey)}} {
-		if ne := l.ne(t.name); len(ne) > 1 && t.length > 0 {
-			c = append(c, graph.Cache{State: 2 * ne[0] * ne[1] * max(1, ne[0]/t.length)})
-		}
-	}
-	return c
 }
 
 // lookup returns the row of an architecture without a graph.
