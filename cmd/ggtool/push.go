@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
+	"ggforge/publish/card"
 	"ggforge/publish/push"
 )
 
@@ -130,6 +132,13 @@ func pushFolder(ctx context.Context, cmd *cli.Command) error {
 	result, err := run(ctx)
 	if err != nil {
 		return keptPush(err)
+	}
+	if r.DryRun && card.HubModel(r.To) != "" {
+		paths := slices.Clone(result.Others)
+		for _, f := range result.Files {
+			paths = append(paths, f.Name)
+		}
+		warnOfNames(cmd, paths)
 	}
 	if r.JSON {
 		return tool.WriteJSON(tool.Output(ctx, cmd), result)

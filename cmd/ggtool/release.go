@@ -328,14 +328,17 @@ func makeRelease(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 		var seconds float64
+		var paths []string
 		result.Exact = true
 		for _, it := range made.Items {
+			paths = append(paths, it.Files...)
 			if !it.Done {
 				result.Bytes += it.Bytes
 				result.Exact = result.Exact && it.Exact
 				seconds += it.Seconds
 			}
 		}
+		warnOfNames(cmd, paths)
 		if r.JSON {
 			return tool.WriteJSON(w, result)
 		}
