@@ -15,6 +15,9 @@
 // Curves are P-256 with SHA-256, P-384 with SHA-384 and P-521 with SHA-512. Signatures are deterministic (RFC 6979):
 // the same key and the same files give the same bytes.
 //
+// Measured with the reference implementation and with cosign 3.1.1: both verify what Sign makes, on all three curves,
+// and Verify what the reference makes; cosign takes larger curves than P-256 with --signature-digest-algorithm.
+//
 // The same envelope around a provenance statement (https://slsa.dev/provenance/v1), whose subjects are files, is
 // signed and verified, too.
 //
