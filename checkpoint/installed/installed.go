@@ -5,12 +5,12 @@
 //	ollama://NAMESPACE/MODEL[:TAG]         OLLAMA/manifests/registry.ollama.ai/NAMESPACE/MODEL/TAG
 //	ollama://HOST/NAMESPACE/MODEL[:TAG]    OLLAMA/manifests/HOST/NAMESPACE/MODEL/TAG
 //	             ...#projector             the encoder instead of the model; #adapter: the adapter
-//	lmstudio://PUBLISHER/MODEL             the only model in LMSTUDIO/PUBLISHER/MODEL, or that folder if it is a checkpoint
+//	lmstudio://PUBLISHER/MODEL             the only model in LMSTUDIO/PUBLISHER/MODEL, or that folder: a checkpoint
 //	lmstudio://PUBLISHER/MODEL/FILE.gguf   a file in it
 //
 // A manifest of Ollama is JSON with layers, each with a type, a size and a digest; the file of a layer is
-// OLLAMA/blobs/sha256-DIGEST. A store is untrusted: names and digests are checked, so that no path leaves the store, and
-// the file has to be a regular one with the size that the manifest states.
+// OLLAMA/blobs/sha256-DIGEST. A store is untrusted: names and digests are checked, so that no path leaves the store,
+// and the file has to be a regular one with the size that the manifest states.
 //
 // Source: docs/import.md, docs/faq.md, types/model/name.go and manifest/ of ollama; lmstudio.js.
 package installed

@@ -28,21 +28,24 @@ func put(t testing.TB, name, text string) {
 func TestOllama(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	s := installed.Stores{Ollama: []string{filepath.Join(first, "none"), first, second}}
+	add := func(dir, name, kind, content string) string {
+		return installedtest.Ollama(t, dir, name, kind, []byte(content))
+	}
 	want := map[string]string{
-		"ollama://tiny":                      installedtest.Ollama(t, first, "registry.ollama.ai/library/tiny/latest", "model", []byte("1")),
-		"ollama://tiny:q4_K_M":               installedtest.Ollama(t, first, "registry.ollama.ai/library/tiny/q4_K_M", "model", []byte("2")),
-		"ollama://me/tiny:x":                 installedtest.Ollama(t, second, "registry.ollama.ai/me/tiny/x", "model", []byte("3")),
-		"ollama://hf.co/org/tiny-GGUF:Q8_0":  installedtest.Ollama(t, second, "hf.co/org/tiny-GGUF/Q8_0", "model", []byte("4")),
-		"ollama://localhost:5000/org/tiny:a": installedtest.Ollama(t, second, "localhost:5000/org/tiny/a", "model", []byte("5")),
-		"ollama://see#projector":             installedtest.Ollama(t, second, "registry.ollama.ai/library/see/latest", "projector", []byte("6")),
+		"ollama://tiny":                      add(first, "registry.ollama.ai/library/tiny/latest", "model", "1"),
+		"ollama://tiny:q4_K_M":               add(first, "registry.ollama.ai/library/tiny/q4_K_M", "model", "2"),
+		"ollama://me/tiny:x":                 add(second, "registry.ollama.ai/me/tiny/x", "model", "3"),
+		"ollama://hf.co/org/tiny-GGUF:Q8_0":  add(second, "hf.co/org/tiny-GGUF/Q8_0", "model", "4"),
+		"ollama://localhost:5000/org/tiny:a": add(second, "localhost:5000/org/tiny/a", "model", "5"),
+		"ollama://see#projector":             add(second, "registry.ollama.ai/library/see/latest", "projector", "6"),
 	}
 	for name, path := range want {
 		if got, err := s.Find(name); got != path || err != nil || !installed.Is(name) {
 			t.Errorf("%s: %q %v, want %q", name, got, err, path)
 		}
 	}
-	for _, name := range []string{"ollama://", "ollama://a/b/c/d", "ollama://../x", "ollama://a/../b", "ollama://x:", "ollama:///x",
-		"ollama://x:../../y", "ollama://x\\y", "ollama://.x", "ollama://x#template", "ollama://x y", "ollama://a:b:c"} {
+	for _, name := range []string{"ollama://", "ollama://a/b/c/d", "ollama://../x", "ollama://a/../b", "ollama://x:",
+		"ollama:///x", "ollama://x:../../y", "ollama://x\\y", "ollama://.x", "ollama://x#template", "ollama://x y", "ollama://a:b:c"} {
 		if got, err := s.Find(name); !errors.Is(err, fault.Usage) || errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %q %v", name, got, err)
 		}
@@ -140,8 +143,8 @@ func TestLMStudio(t *testing.T) {
 			t.Errorf("%s: %q %v, want %q", name, got, err, want)
 		}
 	}
-	for name, text := range map[string]string{"pub/two": "M-Q4_0.gguf, M-Q8_0.gguf", "pub/none": "no GGUF file", "pub": "want",
-		"pub/gone": "no such model", "pub/../../x": "want", "open_from_hf?model=a/b": "want", "": "want", "a//b": "want"} {
+	for name, text := range map[string]string{"pub/two": "M-Q4_0.gguf, M-Q8_0.gguf", "pub/none": "no GGUF file",
+		"pub": "want", "pub/gone": "no such model", "pub/../../x": "want", "open_from_hf?model=a/b": "want", "": "want", "a//b": "want"} {
 		if got, err := s.Find("lmstudio://" + name); !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %q %v", name, got, err)
 		}

@@ -45,8 +45,8 @@ func TestRelease(t *testing.T) {
 	}
 	decode(run(0, "", append(flags, "--dry-run", "--json", "--quiet")...), &planned)
 	run(0, "to be made  Q8_0       17664 bytes  Tiny-16K-Q8_0.gguf", append(flags, "--dry-run")...)
-	run(0, "Tiny-16K-F16.gguf: llama.cpp's tag F16 leads to Tiny-16K-BF16.gguf too", "--dry-run", "--source", dir+"in.gguf",
-		"--output", dir+"out", "--type", "F16", "--type", "BF16", "--progress", "none")
+	run(0, "Tiny-16K-F16.gguf: llama.cpp's tag F16 leads to Tiny-16K-BF16.gguf too", "--dry-run",
+		"--source", dir+"in.gguf", "--output", dir+"out", "--type", "F16", "--type", "BF16", "--progress", "none")
 	run(0, "Tiny-16K-small.gguf: the hub's pages and Ollama know no type", append(flags, "--dry-run")...)
 	if _, err := os.Stat(dir + "out"); err == nil {
 		t.Error("--dry-run has written")
