@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -19,34 +19,7 @@ var _ = register(qwen4exp)
 // norms, an indexer for full attention, and one layer that adds rows of a large n-gram table, found by hashes of the
 // last tokens. Source: the Qwen4Exp class of the reference's converter.
 var qwen4exp = &table.Arch{
-	Name: "qwen4exp",
-	Shapes: shape.Rules{
-		Dims: shape.Merge(parts.DeltaDims, shape.Table{
-			"n_ff_exp": parts.SharedWidth, "n_ff_shexp": parts.SharedExpertOrWhole,
-			"n_streams": "@hyper_connection.count * n_embd", "n_hc": "@hyper_connection.count",
-			"n_hc_rank": "@hyper_connection.low_rank",
-			"n_idx":     "@attention.indexer.head_count", "n_idx_head": "@attention.indexer.key_length",
-			// one offset for each head; the facts of an adapter's base lack them
-			"n_ngram": "@embedding_length_per_layer_input * #ple.head_offsets or @embedding_length_per_layer_input * " +
-				"@ple.heads_per_ngram * (@ple.ngram_size - 1)",
-		}),
-		Tensors: shape.Merge(parts.DeltaShapes, shape.Table{
-			"output_hc_norm": "n_streams", "output_hc_down": "n_streams, n_hc_rank",
-			"output_hc_up": "n_hc_rank, n_streams",
-			"hc_attn_norm": "n_streams", "hc_attn_down": "n_streams, n_hc_rank", "hc_attn_up": "n_hc_rank, n_streams",
-			"hc_attn_inject": "n_streams, n_hc",
-			"hc_ffn_norm":    "n_streams", "hc_ffn_down": "n_streams, n_hc_rank", "hc_ffn_up": "n_hc_rank, n_streams",
-			"hc_ffn_inject":      "n_streams, n_hc",
-			"nextn.hc_head_norm": "n_streams", "nextn.hc_head_down": "n_streams, n_hc_rank",
-			"nextn.hc_head_up": "n_hc_rank, n_streams", "nextn.hnorm": "n_streams",
-			"indexer.q_proj": "n_embd, n_idx * n_idx_head", "indexer.k_proj": "n_embd, n_idx_head",
-			"indexer.q_norm": "n_idx_head", "indexer.k_norm": "n_idx_head",
-			"per_layer_token_embd": "@embedding_length_per_layer_input, ?n_rows", "ple_key": "n_ngram, n_streams",
-			"ple_value":    "n_ngram, n_embd",
-			"ple_norm_key": "n_streams", "ple_norm_query": "n_streams", "ple_norm_conv": "n_streams",
-			"ple_conv1d": "@ple.conv_kernel, n_streams",
-		}),
-	},
+	Name:         "qwen4exp",
 	Classes:      []string{"Qwen4ExpForConditionalGeneration", "Qwen4ExpForCausalLM"},
 	Tokenizer:    tokenizer.BPE{},
 	RopeSections: true,
@@ -155,6 +128,20 @@ var qwen4exp = &table.Arch{
 				{HF: "model.layers.{bid}.hnorm", GGUF: "blk.{bid}.nextn.hnorm"},
 			}, hyperRows("model.layers.{bid}.nextn_hc_head", "blk.{bid}.nextn.hc_head"))),
 		), "norm", parts.PlusOne)),
+	Graph: &graph.Model{
+		Reads: []string{"attention.recurrent_layers", "full_attention_interval", "rope.dimension_sections!",
+			"ssm.group_count!"},
+		Dims: graph.Dims{"n_ff_exp": parts.SharedWidth, "n_ff_shexp": parts.SharedExpertOrWhole},
+		Norm: graph.RMS, Streams: graph.GatedStreams{}, Head: graph.LM{},
+		Layer: []graph.Step{
+			graph.ChooseStep{{In: graph.Has("ple_key"), Steps: []graph.Step{graph.NgramEmbedding{}}}},
+			graph.FromStreams{Name: "attn", Part: parts.RecurrentOr(
+				graph.GatedDeltaNet{KeysTakeTurns: true, SigmoidGate: true},
+				graph.Attention{QKV: graph.GatedQueries{}, Steps: []graph.HeadStep{parts.QKNorm, parts.NeoX},
+					Scores: []graph.ScoreStep{graph.PooledIndexer{}}})},
+			graph.FromStreams{Name: "ffn", Part: parts.Experts(parts.RouterTopK, graph.GatedShared)},
+		},
+	},
 }
 
 // hyperRows are the rows that mix the residual streams into one: a norm over all streams and low-rank matrices.

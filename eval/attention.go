@@ -237,6 +237,18 @@ func (b *builder) scoreSteps(h *heads, steps []graph.ScoreStep) {
 				"@attention.indexer.top_k * @attention.indexer.block_size",
 				"indexer.q_proj.weight", "indexer.k_proj.weight", "indexer.q_norm.weight", "indexer.k_norm.weight")
 			continue
+		case graph.PooledIndexer:
+			tensors := []string{"indexer.q_proj.weight", "indexer.k_proj.weight", "indexer.q_norm.weight",
+				"indexer.k_norm.weight"}
+			if b.size("@attention.compress_ratios or 0") == 0 { // it is not used
+				b.indexer("", "", tensors...)
+				continue
+			}
+			b.indexer("the %d tokens of attention.indexer.top_k", "@attention.indexer.top_k", tensors...)
+			count, size := b.count("@attention.indexer.head_count"), b.count("@attention.indexer.key_length")
+			h.indexer = []*linear{b.t.requiredLinear(b.name("indexer.k_proj"), b.p.width, size),
+				b.t.requiredLinear(b.name("indexer.q_proj"), b.p.width, count*size)}
+			continue
 		case graph.Indexer:
 			b.indexer("the %d tokens of attention.indexer.top_k", "@attention.indexer.top_k", "indexer.k_norm.weight",
 				"indexer.k_norm.bias")
@@ -258,11 +270,13 @@ func (b *builder) scoreSteps(h *heads, steps []graph.ScoreStep) {
 	}
 }
 
-// indexer limits chunks to the number of tokens of which an indexer leaves out none, so that nothing of it is computed.
+// indexer limits chunks to the number of tokens of which an indexer leaves out none, so that nothing of it is computed;
+// most is "" for no limit.
 func (b *builder) indexer(what string, most graph.Num, tensors ...string) {
-	n := b.count(most)
-	if b.m.maxChunk == 0 || n < b.m.maxChunk {
-		b.m.maxChunk, b.m.maxChunkOf = n, fmt.Sprintf(what, n)
+	if most != "" {
+		if n := b.count(most); b.m.maxChunk == 0 || n < b.m.maxChunk {
+			b.m.maxChunk, b.m.maxChunkOf = n, fmt.Sprintf(what, n)
+		}
 	}
 	for _, name := range tensors {
 		b.t.used[b.name(name)] = true
@@ -363,6 +377,11 @@ func (l *heads) eachGroup(s *stream, n int, f func(worker *attentionScratch, chu
 func (l *attention) project(s *stream, x []float32, n int) ([]float32, error) {
 	ld := l.qkvLen()
 	qkv := buffer.Resize(&s.qkv, n*ld)
+	if l.indexer != nil {
+		if _, err := s.reportInputs(x, n, l.indexer...); err != nil {
+			return nil, err
+		}
+	}
 	if !l.gated {
 		err := s.linear(qkv, ld, x, n, l.projections()...)
 		if err == nil && l.valueExperts != nil {

@@ -78,9 +78,9 @@ func (d *deltaNet) back(s *stream, dx, dy, x []float32, n int) error {
 			gate := make([]float32, d.valueLen)
 			for h := 0; h < values; h += d.valueLen {
 				at, end := t*values+h, t*values+h+d.valueLen
-				vecmath.SiLUOf.Apply(gate, z[at:end])
+				d.gateFunction.Apply(gate, z[at:end])
 				p.normalize(d.norm, out[at:end], y[at:end], d.valueLen)
-				vecmath.SiLUOf.Slope(dz[at:end], z[at:end])
+				d.gateFunction.Slope(dz[at:end], z[at:end])
 				vecmath.Mul(dz[at:end], out[at:end])
 				vecmath.Mul(dz[at:end], do[at:end])
 				vecmath.Mul(out[at:end], gate)

@@ -280,6 +280,11 @@ func (b *builder) steps(list []graph.Step) {
 			b.connected(s.Residual, newMixed(b, b.name("hc_"+s.Name)))
 		case graph.Attended:
 			b.attended(s)
+		case graph.FromStreams:
+			x := newGatedStreams(b, b.name("hc_"+s.Name), true)
+			b.connected(graph.Residual{Part: s.Part}, &hyper{n: x.n, gated: x})
+		case graph.NgramEmbedding:
+			l.steps = append(l.steps, newNgramEmbedding(b))
 		case graph.AddEmbedding:
 			if v := b.t.vector(b.name(s.Tensor)+".weight", 1); v != nil {
 				l.steps = append(l.steps, addEmbedding(v[0]))
@@ -364,6 +369,7 @@ func implemented(v any) bool {
 		graph.ChooseStep, graph.Choose, graph.Nothing, graph.FromInput, graph.AddEmbedding, graph.Repeat, graph.HRM,
 		graph.AltUp, graph.HyperConnections, graph.Connected, graph.Mixed, graph.AttentionResiduals, graph.Attended,
 		graph.Decoder,
+		graph.GatedStreams, graph.FromStreams, graph.NgramEmbedding, graph.PooledIndexer,
 		graph.PerLayerEmbedding, graph.NormKind,
 		graph.Separate, graph.GatedQueries, graph.KeysAsValues, graph.SharedKV, graph.ValueExperts,
 		graph.RoPE, graph.QKNorm, graph.UnitNorm, graph.QueryGain, graph.ValueNorm, graph.Temperature, graph.Clamp,

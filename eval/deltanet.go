@@ -24,6 +24,7 @@ type deltaNet struct {
 	heads, keys      int // numbers of heads, and of heads of queries and keys
 	keyLen, valueLen int
 	interleavedKeys  bool // head h uses queries and keys h mod keys, else h / (heads/keys)
+	gateFunction     vecmath.Function
 	qkv, gate, out   *linear
 	alpha, beta      *linear // of decay and beta; or
 	betaAlpha        *linear // both, beta first, for each head of keys
@@ -41,7 +42,10 @@ func newDeltaNet(b *builder, of graph.GatedDeltaNet) mixer {
 			k.inner, k.rank, k.groups)
 	}
 	d := &deltaNet{heads: k.rank, keys: k.groups, keyLen: k.state, valueLen: k.inner / k.rank,
-		interleavedKeys: of.KeysTakeTurns}
+		interleavedKeys: of.KeysTakeTurns, gateFunction: vecmath.SiLUOf}
+	if of.SigmoidGate {
+		d.gateFunction = vecmath.SigmoidOf
+	}
 	mixed := k.inner + 2*k.groups*k.state
 	d.qkv, d.gate, d.out = t.requiredLinear(b.name("attn_qkv"), b.p.width, mixed),
 		t.requiredLinear(b.name("attn_gate"), b.p.width, k.inner),
@@ -104,7 +108,7 @@ func (d *deltaNet) mix(s *stream, y, x []float32, n int, last bool) error {
 			y := out[t*values+h*d.valueLen:][:d.valueLen]
 			d.step(delta, y, u[t*mixed:][:mixed], ab[t*2*d.heads:][:2*d.heads], h)
 			gate := z[t*values+h*d.valueLen:][:d.valueLen]
-			vecmath.SiLUOf.Apply(gate, gate)
+			d.gateFunction.Apply(gate, gate)
 			p.normalize(d.norm, y, y, d.valueLen)
 			vecmath.Mul(y, gate)
 		}

@@ -17,7 +17,8 @@ type hyper struct {
 	scale, base    []float32 // of mixes: a number for each kind of outputs; a number for each output
 	eps, magnitude float32
 	gateEps        float32
-	iterations     int // of dividing by sums; 0 where streams are not mixed
+	iterations     int           // of dividing by sums; 0 where streams are not mixed
+	gated          *gatedStreams // in place of all but n, or nil
 }
 
 // hyperStreams are the other streams of all tokens, and the first stream before a part and the factors by which the
@@ -106,6 +107,9 @@ func (x hyperStart) forward(s *stream, h []float32, _ int, _ bool) ([]float32, e
 
 // join sets h to the weighted sum of all streams. gates, unless they are nil, are set to the factors of the outputs.
 func (x *hyper) join(s *stream, h, gates []float32) error {
+	if x.gated != nil {
+		return x.gated.join(s, h, gates)
+	}
 	width := s.m.p.width
 	n := len(h) / width
 	others, all, mixes := s.hyper.rows(s, h, x.n), make([]float32, len(h)*x.n), make([]float32, n*x.mixes.w.Rows)

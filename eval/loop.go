@@ -17,8 +17,11 @@ func (b *builder) before(pass int) {
 		}
 		b.layer.steps = append(b.layer.steps, altUpPredict{a})
 	}
-	if _, ok := b.m.graph.Streams.(graph.HyperConnections); ok && pass == 0 {
-		b.layer.steps = append(b.layer.steps, hyperStart{b.count("@hyper_connection.count")})
+	switch b.m.graph.Streams.(type) {
+	case graph.HyperConnections, graph.GatedStreams:
+		if pass == 0 {
+			b.layer.steps = append(b.layer.steps, hyperStart{b.count("@hyper_connection.count")})
+		}
 	}
 	if _, ok := b.m.graph.Loop.(graph.HRM); ok && pass == 0 {
 		b.t.required("hrm.z_l_init", b.p.width)
@@ -39,6 +42,9 @@ func (b *builder) after(pass, passes int) {
 	}
 	if _, ok := b.m.graph.Streams.(graph.AttentionResiduals); ok && pass+1 == passes {
 		b.layer.steps = append(b.layer.steps, attendedEnd{b.newAttended("output_res_score", passes)})
+	}
+	if _, ok := b.m.graph.Streams.(graph.GatedStreams); ok && pass+1 == passes {
+		b.layer.steps = append(b.layer.steps, hyperEnd{&hyper{gated: newGatedStreams(b, "output_hc", false)}})
 	}
 	switch loop := b.m.graph.Loop.(type) {
 	case graph.Repeat:

@@ -474,6 +474,13 @@ func (d *Decl) scoreSteps(steps []ScoreStep, heads int64) {
 			d.checkNumbers(s.Eps)
 			d.keep(Cache{What: "indexer", Keys: size})
 		case SharedIndexer:
+		case PooledIndexer:
+			embd, count, size := d.Size("n_embd"), d.Size(indexerHeads), d.Size(indexerSize)
+			d.linear(Yes, "indexer.q_proj", KernelRole, embd, mul(count, size))
+			d.linear(Yes, "indexer.k_proj", KernelRole, embd, size)
+			d.vector(Yes, "indexer.q_norm", size)
+			d.vector(Yes, "indexer.k_norm", size)
+			d.keep(Cache{What: "indexer", Keys: mul(2, size)})
 		case BlockIndexer:
 			embd, count, size := d.Size("n_embd"), d.Size(indexerHeads), d.Size(indexerSize)
 			d.linear(Yes, "indexer.q_proj", KernelRole, embd, mul(count, size))

@@ -143,7 +143,12 @@ func (d *Decl) draft() {
 	embd := d.Size("n_embd")
 	d.linear(Yes, "nextn.eh_proj", Other, mul(2, embd), embd)
 	d.vector(Yes, "nextn.enorm", embd)
-	d.vector(Yes, "nextn.hnorm", embd)
+	hidden := embd
+	if _, ok := d.model.Streams.(GatedStreams); ok { // an output for each stream
+		hidden = mul(d.Size(hyperCount), embd)
+		d.gatedStreams(Yes, "nextn.hc_head", false)
+	}
+	d.vector(Yes, "nextn.hnorm", hidden)
 	d.vector(May, "nextn.shared_head_norm", embd)
 	d.vector(May, "layer_output_norm", embd) // in place of it
 	vocab := d.vocab()
@@ -321,6 +326,11 @@ func (d *Decl) step(s Step) {
 		d.hyperConnections("hc_"+s.Name, 2, 1)
 		d.checkNumbers(sinkhorn)
 		d.step(s.Residual)
+	case FromStreams:
+		d.gatedStreams(Yes, "hc_"+s.Name, true)
+		d.part(d.Part(s.Part))
+	case NgramEmbedding:
+		d.ngrams()
 	case AddEmbedding:
 		d.weight(Yes, s.Tensor, NormRole, 1)
 	case Residual:
@@ -364,6 +374,12 @@ func (d *Decl) streams(s Streams) {
 		d.outsideLayers(func() { d.weight(Yes, "output_res_score", NormRole, d.Size("n_embd")) })
 	case HyperConnections:
 		d.outsideLayers(func() { d.hyperConnections("output_hc", 1, 0) })
+	case GatedStreams:
+		p := Yes
+		if d.draftsOnly() { // drafts have those of their own
+			p = May
+		}
+		d.outsideLayers(func() { d.gatedStreams(p, "output_hc", false) })
 	default:
 		d.unknown("kind of streams", s)
 	}

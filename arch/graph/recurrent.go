@@ -21,8 +21,9 @@ type ProjectedMamba2 struct{}
 func (ProjectedMamba2) StepsRank() Num { return "max(64, n_embd / 16)" }
 
 // GatedDeltaNet is the gated delta rule. Several heads share queries and keys: head h those of h mod n_group if
-// KeysTakeTurns, otherwise those of its group of neighbours.
-type GatedDeltaNet struct{ KeysTakeTurns bool }
+// KeysTakeTurns, otherwise those of its group of neighbours. The gate of outputs goes through SiLU or, with SigmoidGate,
+// a sigmoid.
+type GatedDeltaNet struct{ KeysTakeTurns, SigmoidGate bool }
 
 // KDA is Kimi's delta attention: each element of a key has a decay, e^g with g = ssm_a · ln(1 + e^(f + ssm_dt)) or, if
 // Bounded, g = kda.gate_lower_bound · σ(ssm_a · (f + ssm_dt)) (Ling 3). f and the gate of the output are ssm_f_b·ssm_f_a·x

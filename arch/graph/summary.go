@@ -148,6 +148,8 @@ func (s *summary) steps(steps []Step) (l layerSummary) {
 		case Mixed:
 			l.add(s.residual(step.Residual))
 			l.rest.add("mixed streams")
+		case FromStreams:
+			l.add(s.residual(Residual{Part: step.Part}))
 		case Parallel:
 			for _, r := range step {
 				o := s.residual(r)
@@ -431,7 +433,7 @@ func scoreSteps(steps []ScoreStep) (l phrases) {
 			l.add("sparse by an indexer")
 		case SharedIndexer:
 			l.add("sparse by the indexer of an earlier layer")
-		case BlockIndexer:
+		case BlockIndexer, PooledIndexer:
 			l.add("block-sparse by an indexer")
 		default:
 			l.add(TypeName(step))

@@ -62,8 +62,7 @@ var Common = Rules{
 		"ffn_down_exps":    "n_ff_exp, n_embd, n_expert",
 		"ffn_gate_up_exps": "n_embd, 2 * n_ff_exp, n_expert",
 		"ffn_up_shexp":     "n_embd, n_ff_shexp", "ffn_gate_shexp": "n_embd, n_ff_shexp",
-		"ffn_down_shexp":     "n_ff_shexp, n_embd",
-		"ffn_gate_inp_shexp": "n_embd",
+		"ffn_down_shexp": "n_ff_shexp, n_embd",
 
 		"nextn.eh_proj": "2 * n_embd, n_embd", "nextn.embed_tokens": "n_embd, n_vocab", "nextn.enorm": "n_embd",
 		"nextn.hnorm":            "n_embd",

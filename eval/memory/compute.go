@@ -269,6 +269,10 @@ func (b *batch) steps(steps []graph.Step, x *result) *result {
 			x = b.connected(s.Residual, x, true)
 		case graph.Attended:
 			x = b.attended(s, x)
+		case graph.FromStreams:
+			x = b.fromStreams(s, x)
+		case graph.NgramEmbedding:
+			x = b.ngramEmbedding(x)
 		case graph.AddEmbedding:
 			x = b.inPlace(x.bytes, x, b.op(x.bytes, b.choose(b.embedding)))
 		case graph.Parallel:

@@ -4,7 +4,8 @@ import "ggforge/arch/graph"
 
 // addStreams adds the streams of AltUp beside x, the first one, or the copies of x for hyper-connections.
 func (b *batch) addStreams(x *result) {
-	if _, ok := b.graph.Streams.(graph.HyperConnections); ok {
+	switch b.graph.Streams.(type) {
+	case graph.HyperConnections, graph.GatedStreams:
 		b.streams = b.op(b.number("@hyper_connection.count")*x.bytes, x)
 	}
 	if _, ok := b.graph.Streams.(graph.AltUp); !ok {
@@ -119,6 +120,59 @@ func (b *batch) sumOfStates(x *result) *result {
 	return b.inPlace(x.bytes, sum, b.op(x.bytes, x, b.op(b.floats(1), b.partView(weights, b.floats(1)))))
 }
 
+// fromStreams adds a part that reads a mean of all gated streams, to each of which its output is added. It returns the
+// first stream.
+func (b *batch) fromStreams(of graph.FromStreams, x *result) *result {
+	all := b.streams
+	sum, factors := b.gatedSum(x.bytes, true)
+	b.expand(sum)
+	cur := b.part(of.Part, sum)
+	if b.last {
+		cur, factors, all = b.choose(cur), b.choose(factors), b.choose(all)
+		b.last = false
+	}
+	factors = b.inPlace(factors.bytes, b.inPlace(factors.bytes, factors))
+	wide := b.op(all.bytes, cur)
+	b.streams = b.inPlace(all.bytes, all, b.inPlace(all.bytes, wide, factors))
+	return b.partView(b.streams, cur.bytes)
+}
+
+// gatedSum returns the mean of all gated streams and, with inject, the factors of a part's outputs.
+func (b *batch) gatedSum(bytes int64, inject bool) (sum, factors *result) {
+	all := b.streams.bytes
+	normed := b.inPlace(all, b.op(all, b.streams))
+	low := b.op(b.floats(b.number("@hyper_connection.low_rank")), normed)
+	low = b.inPlace(low.bytes, b.inPlace(low.bytes, low))
+	gates := b.inPlace(all, b.op(all, low))
+	sum = b.inPlace(bytes, b.op(bytes, b.partView(b.inPlace(all, normed, gates), bytes)))
+	if inject {
+		b.expand(sum)
+		factors = b.op(b.floats(b.number("@hyper_connection.count")), normed)
+	}
+	return sum, factors
+}
+
+// ngramEmbedding adds an update of all streams from rows of a table.
+func (b *batch) ngramEmbedding(x *result) *result {
+	all, size := b.streams.bytes, b.number("@ple.ngram_size")
+	width := b.number("@embedding_length_per_layer_input") * b.number("@ple.heads_per_ngram") * max(0, size-1)
+	kept := b.state(b.number("@hyper_connection.count") * b.width() * size * max(0, b.number("@ple.conv_kernel")-1))
+	rows := b.op(b.floats(width), b.addInput(b.floats(b.number("@ple.heads_per_ngram")*max(0, size-1))))
+	key := b.inPlace(all, b.op(all, b.op(all, rows)))
+	query := b.inPlace(all, b.op(all, b.streams))
+	gates := b.op(b.floats(b.number("@hyper_connection.count")), b.inPlace(all, key, query))
+	gated := b.inPlace(all, b.op(all, b.op(x.bytes, rows)), gates)
+	normed := b.inPlace(all, b.op(all, gated))
+	padded := b.op(all+kept.bytes, kept, normed)
+	b.store(b.op(kept.bytes, b.partView(padded, kept.bytes)))
+	conv := b.op(all, b.partView(padded, all))
+	for range b.number("@ple.conv_kernel") {
+		conv = b.inPlace(all, conv, b.op(all, b.partView(padded, all)))
+	}
+	b.streams = b.inPlace(all, b.streams, b.inPlace(all, gated, b.inPlace(all, conv)))
+	return b.partView(b.streams, x.bytes)
+}
+
 // joinStreams returns the mean of all streams.
 func (b *batch) joinStreams(x *result) *result {
 	if b.streams == nil {
@@ -128,8 +182,12 @@ func (b *batch) joinStreams(x *result) *result {
 		b.last = true
 		return b.choose(b.sumOfStates(x))
 	}
-	if _, ok := b.graph.Streams.(graph.HyperConnections); ok {
+	switch b.graph.Streams.(type) {
+	case graph.HyperConnections:
 		return b.sumOfStreams(x.bytes, 1)
+	case graph.GatedStreams:
+		sum, _ := b.gatedSum(x.bytes, false)
+		return sum
 	}
 	others := b.streams.bytes - x.bytes
 	cur := b.op(others, b.partView(b.streams, others))

@@ -43,15 +43,6 @@ var undeclaredRows = []undeclared{
 		}
 		return c
 	}},
-	{name: "qwen4exp", caches: func(l layer, c []graph.Cache) []graph.Cache {
-		if ne := l.ne("ple_conv1d"); len(ne) > 1 { // the convolution's last inputs, ple.ngram_size apart
-			c = append(c, graph.Cache{State: (ne[0] - 1) * ne[1] * l.Size("@ple.ngram_size or 0")})
-		}
-		if l.Size("n_head_kv") > 0 && len(c) > 0 && c[0].Keys > 0 { // an indexer with two vectors for each token
-			c = append(c, graph.Cache{What: "indexer", Keys: 2 * l.Size(indexerKey)})
-		}
-		return c
-	}},
 	{name: "wavtokenizer-dec", runtime: []graph.Quirk{graph.NoCache{}}},
 }
 
