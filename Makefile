@@ -47,8 +47,8 @@ demo: build
 # The card of the example's release as a picture. It takes cmark-gfm and chromium (docs/examples/card.sh).
 .PHONY: card
 card: build
-	bin/ggtool release docs/examples/gollama.yaml
-	docs/examples/card.sh out/gollama-GGUF/README.md docs/card.png out/card-narrow.png
+	bin/ggtool release docs/examples/card.yaml
+	docs/examples/card.sh out/card/README.md docs/card.png out/card-narrow.png
 
 # Tests write thousands of files: into memory, where there is a folder for that with 4 GB.
 MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 { print "/dev/shm" }')

@@ -38,8 +38,8 @@ func releaseCommand() *cli.Command {
 			"Q4_K_M,like=Q4_0,name=Q4_0_best.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Main: strings.Fields(
-				"source output type layout max-size calibrate imatrix effort mmproj evaluate " +
-					"base-model quantized-by pages provenance key push dry-run force json"),
+				"source output type max-size calibrate imatrix effort mmproj evaluate " +
+					"base-model pages provenance key push dry-run force json"),
 			Elsewhere: []string{"publish"},
 			Examples: []string{
 				"ggtool release --dry-run docs/examples/gollama.yaml",
@@ -82,9 +82,8 @@ func withKey(f tool.Flag) tool.Flag {
 // planFlags returns the flags that replace a plan.
 func planFlags() []tool.Flag {
 	return tool.Group("Instead of a plan",
-		tool.Flag{Name: "source", Value: tool.Text, Effect: tool.AsksServer,
-			Usage: "the model is `SOURCE`: a checkpoint directory, a GGUF file, hf://ORG/NAME[@REVISION], or a " +
-				"folder or file of objects, s3://BUCKET/KEY"},
+		tool.Shared("source", "the model is `SOURCE`: a checkpoint directory, a GGUF file, hf://ORG/NAME[@REVISION], or a "+
+			"folder or file of objects, s3://BUCKET/KEY"),
 		tool.Shared("output", "write into `DIR`; also with a plan, whose output it replaces"),
 		tool.Flag{Name: "type", Value: tool.TextList, Effect: tool.SetsBytes,
 			Usage: "write a model of `TYPE`; repeatable"},

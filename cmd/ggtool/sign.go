@@ -35,7 +35,6 @@ func signCommand() *cli.Command {
 			Examples: []string{
 				"ggtool sign --key key.pem out",
 				"ggtool sign --key env://SIGNING_KEY --certificate chain.pem out",
-				"ggtool verify --public-key key.pub.pem out",
 			},
 			Result: tool.Prints[signResult](),
 		}.Metadata(),

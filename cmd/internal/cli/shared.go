@@ -43,6 +43,7 @@ var sharedFlags = []Flag{
 	{Name: "model-name", Value: Text, Effect: SetsBytes},
 	{Name: "via", Value: Text, Default: "auto", Effect: SetsBytes, Choices: Names("auto", "f32", "f16", "bf16")},
 	{Name: "base-model", Value: Text, Effect: SetsBytes},
+	{Name: "source", Value: File, Effect: ReadsFile},
 	{Name: "quantized-by", Value: Text, Effect: SetsBytes},
 	{Name: "repository", Value: Text, Effect: SetsBytes},
 	// Flags about parts.

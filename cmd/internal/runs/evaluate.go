@@ -56,8 +56,10 @@ func StrideFlag() tool.Flag {
 
 // SourceFlag returns --source, for verbs that run encoder-decoders.
 func SourceFlag() tool.Flag {
-	return tool.Flag{Name: "source", Value: tool.File, Category: CategoryText, Effect: tool.ReadsFile,
-		Usage: "run an encoder-decoder (T5): line i of -f is the text that the decoder is to say for line i of `FILE`"}
+	f := tool.Shared("source",
+		"run an encoder-decoder (T5): line i of -f is the text that the decoder is to say for line i of `FILE`")
+	f.Category = CategoryText
+	return f
 }
 
 // ParseInput returns the values of EvaluateFlags.

@@ -6,7 +6,7 @@ import (
 	"ggforge/fault"
 )
 
-// Kind says what an error of a template is about.
+// Kind is the subject of an error of a template.
 type Kind int
 
 const (

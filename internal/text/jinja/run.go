@@ -69,7 +69,7 @@ func (s *scope) set(name string, v Value) {
 
 func (s *scope) inner() *scope { return &scope{parent: s} }
 
-// control says how a body ended.
+// control is how a body ended.
 type control int
 
 const (
