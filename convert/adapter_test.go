@@ -69,7 +69,7 @@ func TestAdapterSizes(t *testing.T) {
 		{"eagle3-llama", "fc.weight", `{"target_hidden_size": 96}`,
 			`tensor "fc.weight": dimensions 192 x 64, want 288 x 64 (n_seen, n_embd)`, nil},
 		{"qwen4_exp-text", "blk.1.ple_key.weight", `{"ple_embed_dim": 128}`,
-			`tensor "model.layers.1.ple.key_proj.weight" (blk.1.ple_key.weight): dimensions 64 x 256, want 128 x 256 (n_ngram, n_streams)`,
+			`tensor "model.layers.1.ple.key_proj.weight" (blk.1.ple_key.weight): dimensions 64 x 256, want 128 x 256: "qwen4exp.embedding_length"`,
 			[]string{"mtp.fc_embedding.weight", "mtp.fc_hidden.weight"}},
 	} {
 		t.Run(c.spec, func(t *testing.T) {

@@ -5,6 +5,7 @@ type Layer struct {
 	Keys   bool // it has keys of its own, not those of an earlier layer
 	State  bool
 	Window int // tokens; 0 for all
+	Ratio  int // tokens for which one more key stands; 0 for none
 }
 
 // Layers returns the layers of a model.
@@ -24,6 +25,11 @@ func (l *Layer) add(of mixer) {
 		l.Keys, l.Window = x.source == nil, x.window
 	case *mla:
 		l.Keys, l.Window = true, x.window
+	case *compressedAttention:
+		l.Keys, l.Window = true, x.window
+		if x.compressor != nil {
+			l.State, l.Ratio = true, x.compressor.ratio
+		}
 	case *feedForward, *experts, *laurel, *channelMix, *matrix:
 	default:
 		l.State = true

@@ -86,6 +86,9 @@ func compareLayers(t *testing.T, name string, layers []eval.Layer, m memory.Mode
 		if l.Keys {
 			counts[cells]++
 		}
+		if ratio := int64(l.Ratio); ratio > 0 {
+			counts[(context/ratio+255)/256*256]++
+		}
 		state = state || l.State
 	}
 	for cells, n := range counts {
