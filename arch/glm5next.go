@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 )
@@ -16,21 +16,7 @@ var _ = register(glm5next)
 // selects, and hyper-connections (several mixed residual streams). Source: the Glm5Next class of the reference's
 // converter.
 var glm5next = &table.Arch{
-	Name: "glm5-next",
-	Shapes: shape.Rules{
-		Dims: shape.Merge(parts.KDAShapes.Dims, parts.IndexerShapes.Dims,
-			shape.Table{"n_hc": "@hyper_connection.count"}),
-		Tensors: shape.Merge(parts.IndexerShapes.Tensors, parts.KDAShapes.Tensors, shape.Table{
-			"ssm_g_a": "n_embd, n_kda_head", "ssm_g_b": "n_kda_head, n_kda", // output gate
-			"attn_q": "n_embd, n_kda", "attn_q_b": "n_lora_q, n_head * n_embd_head_k_mla", "ssm_a": "n_head",
-			"indexer_compressor_gate": "n_embd, n_idx_head",
-			"indexer_compressor_ape":  "n_idx_head, @attention.indexer.kpool",
-			"hc_attn_fn":              "n_hc * n_embd, (2 + n_hc) * n_hc", "hc_attn_base": "(2 + n_hc) * n_hc",
-			"hc_attn_scale": "3",
-			"hc_ffn_fn":     "n_hc * n_embd, (2 + n_hc) * n_hc", "hc_ffn_base": "(2 + n_hc) * n_hc",
-			"hc_ffn_scale": "3",
-		}),
-	},
+	Name:      "glm5-next",
 	Classes:   []string{"Glm5NextForConditionalGeneration"},
 	Tokenizer: parts.GLMTokens,
 	NextN:     parts.NumberedNextN,
@@ -103,7 +89,41 @@ var glm5next = &table.Arch{
 			glm5Exact("model.layers.{bid}.hc_ffn_scale", "blk.{bid}.hc_ffn_scale", parts.Not(parts.NextN)),
 		},
 		parts.Only(parts.NextN, parts.NextNRows)),
+	Graph: &graph.Model{
+		Reads: []string{"attention.key_length_mla!", "attention.value_length_mla!", "expert_gating_func",
+			"expert_weights_norm", "expert_weights_scale"},
+		Streams: graph.HyperConnections{Mean: true}, Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: []graph.Step{
+			graph.Mixed{Name: "attn", Residual: graph.Residual{Pre: graph.Norm{Name: "attn_norm"},
+				Part: graph.Choose{
+					{In: graph.Where("n_head_kv = 0 and @kda.gate_lower_bound != 0"),
+						Then: graph.KDA{Bounded: true, Negative: true, UnitEps: "0.000001"}},
+					{In: graph.Where("n_head_kv = 0"), Then: graph.KDA{Negative: true, UnitEps: "0.000001"}},
+					{In: graph.Every{}, Then: graph.MLA{Scores: []graph.ScoreStep{
+						graph.OnScores{In: graph.Where("(@attention.indexer.types or 1) != 0"),
+							Steps: []graph.ScoreStep{glm5Indexer}},
+						graph.OnScores{In: graph.Where("(@attention.indexer.types or 1) = 0"),
+							Steps: []graph.ScoreStep{graph.SharedIndexer{}}},
+					}}},
+				}}},
+			graph.Mixed{Name: "ffn", Residual: graph.Residual{Pre: graph.Norm{Name: "ffn_norm"},
+				Part: glm5FFN}},
+		},
+		Draft: parts.PreNorm(graph.MLA{Scores: []graph.ScoreStep{glm5Indexer}}, glm5FFN),
+	},
 }
+
+// glm5Indexer is the indexer of layers that have one, and of MTP layers.
+var glm5Indexer = graph.Indexer{Eps: "@attention.layer_norm_epsilon or 0", Pooled: true}
+
+var (
+	glm5FFN = parts.Sparse(graph.MoE{
+		Router:  graph.Router{Score: graph.Sigmoid, Bias: true},
+		Experts: graph.FFN{Act: graph.LimitedSwiGLU{Limit: "@swiglu_clamp_exp or 0"}},
+		Shared:  graph.HasShared, With: []graph.MoEOption{graph.SharedFFN{FFN: glm5Dense}},
+	}, glm5Dense)
+	glm5Dense = graph.FFN{Act: graph.LimitedSwiGLU{Limit: "@swiglu_clamp_shexp or @swiglu_clamp_exp or 0"}}
+)
 
 // glm5Exact is the row of a parameter that stays F32.
 func glm5Exact(hf, name string, cond table.Cond) table.TensorRow {

@@ -6,7 +6,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -58,18 +57,7 @@ var kimiLinear = &table.Arch{
 // kimiK3 is Kimi K3: layers add states of earlier layers, weighted by learned scores, and experts have a narrower
 // input. Source: the KimiK3 class of the reference's converter.
 var kimiK3 = &table.Arch{
-	Name: "kimi-k3",
-	Shapes: shape.Rules{
-		Dims: shape.Merge(parts.KDAShapes.Dims, shape.Table{"n_latent": "@expert_latent_length or n_embd"}),
-		Tensors: shape.Merge(parts.KDAShapes.Tensors, shape.Table{
-			"attn_q":    "n_embd, n_head * n_embd_head_k_mla | n_embd, n_kda",
-			"attn_gate": "n_embd, n_head * n_embd_head_v_mla", "ssm_g": "n_embd, n_kda", "ssm_a": "n_head",
-			"attn_res_score": "n_embd", "ffn_res_score": "n_embd", "output_res_score": "n_embd",
-			"ffn_routed_down": "n_embd, n_latent", "ffn_routed_up": "n_latent, n_embd", "ffn_routed_norm": "n_latent",
-			"ffn_up_exps": "n_latent, n_ff_exp, n_expert", "ffn_gate_exps": "n_latent, n_ff_exp, n_expert",
-			"ffn_down_exps": "n_ff_exp, n_latent, n_expert",
-		}),
-	},
+	Name:      "kimi-k3",
 	Classes:   []string{"KimiK3ForConditionalGeneration"},
 	Config:    config.Rules{Outer: []string{"KimiK3ForConditionalGeneration"}},
 	Tokenizer: kimiK3Tokens,

@@ -23,7 +23,7 @@ type heads struct {
 	// relative position bias of distances -maxDistance to maxDistance, for each head; or nil
 	positionBias []float32
 	sinks        []float32 // one for each head, or nil
-	indexer      []*linear // matrices of an indexer, of which only the inputs are needed, or nil
+	indexer      []*linear // matrices of an indexer, of which only the inputs are needed, that of queries last; or nil
 	alibiSlopes  []float32 // one for each head, or nil
 }
 
@@ -250,12 +250,18 @@ func (b *builder) scoreSteps(h *heads, steps []graph.ScoreStep) {
 				b.t.requiredLinear(b.name("indexer.q_proj"), b.p.width, count*size)}
 			continue
 		case graph.Indexer:
-			b.indexer("the %d tokens of attention.indexer.top_k", "@attention.indexer.top_k", "indexer.k_norm.weight",
-				"indexer.k_norm.bias")
+			what, most := "the %d tokens of attention.indexer.top_k", graph.Num("@attention.indexer.top_k")
+			if s.Pooled {
+				what, most = b.pools()
+			}
+			b.indexer(what, most, "indexer.k_norm.weight", "indexer.k_norm.bias")
 			count, size := b.count("@attention.indexer.head_count"), b.count("@attention.indexer.key_length")
 			h.indexer = []*linear{b.t.requiredLinear(b.name("indexer.attn_k"), b.p.width, size),
-				b.t.requiredLinear(b.name("indexer.proj"), b.p.width, count),
-				b.t.requiredLinear(b.name("indexer.attn_q_b"), b.size("n_lora_q"), count*size)}
+				b.t.requiredLinear(b.name("indexer.proj"), b.p.width, count)}
+			if s.Pooled {
+				h.indexer = append(h.indexer, b.t.requiredLinear(b.name("indexer_compressor_gate"), b.p.width, size))
+			}
+			h.indexer = append(h.indexer, b.t.requiredLinear(b.name("indexer.attn_q_b"), b.size("n_lora_q"), count*size))
 			continue
 		case graph.SharedIndexer:
 			b.indexer("the %d tokens of attention.indexer.top_k", "@attention.indexer.top_k")
@@ -268,6 +274,17 @@ func (b *builder) scoreSteps(h *heads, steps []graph.ScoreStep) {
 		}
 		last = place
 	}
+}
+
+// pools returns the limit of an indexer of pools: beside the tokens that it chooses there may be almost a pool.
+func (b *builder) pools() (what string, most graph.Num) {
+	if v, ok := b.Value("@attention.indexer.kpool_select_tail"); ok && v.Float() == 0 {
+		b.fail(errUnsupported, "%q is false, want true", b.p.arch+".attention.indexer.kpool_select_tail")
+	}
+	pool := b.count("@attention.indexer.kpool")
+	b.t.required(b.name("indexer_compressor_ape.weight"), b.count("@attention.indexer.key_length"), pool)
+	return "the %d tokens of attention.indexer.top_k and a pool less one",
+		"@attention.indexer.top_k + @attention.indexer.kpool - 1"
 }
 
 // indexer limits chunks to the number of tokens of which an indexer leaves out none, so that nothing of it is computed;

@@ -194,13 +194,14 @@ type kimiDeltaNet struct {
 	bias, a      []float32 // of decay, by element and by head
 	norm         *norm     // of each head
 	bound        float32   // the least logarithm of a decay, if it is a sigmoid; or 0
+	unitEps      float64   // of the lengths of queries and keys
 }
 
 var _ = operation(newKimiDeltaNet)
 
 func newKimiDeltaNet(b *builder, of graph.KDA) mixer {
 	p, t := b.p, b.t
-	d := &kimiDeltaNet{heads: b.count("n_head"), size: b.count("@kda.head_dim")}
+	d := &kimiDeltaNet{heads: b.count("n_head"), size: b.count("@kda.head_dim"), unitEps: b.floatOr(of.UnitEps, p.eps)}
 	size, all := b.count("d_conv"), d.heads*d.size
 	d.q, d.k, d.v = t.requiredLinear(b.name("attn_q"), p.width, all),
 		t.requiredLinear(b.name("attn_k"), p.width, all),
@@ -272,8 +273,8 @@ func (d *kimiDeltaNet) mix(s *stream, y, x []float32, n int, last bool) error {
 	if err := s.eachRows(n, func(from, to int) {
 		for t := from; t < to; t++ {
 			for h := t * all; h < (t+1)*all; h += d.size {
-				unitLength(q[h:][:d.size], p.eps)
-				unitLength(k[h:][:d.size], p.eps)
+				unitLength(q[h:][:d.size], d.unitEps)
+				unitLength(k[h:][:d.size], d.unitEps)
 			}
 			vecmath.Scale(q[t*all:][:all], q[t*all:][:all], scale)
 			rate := rates[t*all:][:all]

@@ -36,6 +36,7 @@ type (
 	hyperIn    struct{ *hyper }
 	hyperOut   struct{ *hyper }
 	hyperEnd   struct{ *hyper }
+	hyperMean  struct{ n int } // in place of hyperEnd
 )
 
 // newHyper returns the hyper-connections whose tensors' names begin with prefix. gates: also those after a part.
@@ -272,4 +273,13 @@ func (b *builder) connected(of graph.Residual, x *hyper) {
 		b.unsupported("with hyper-connections, without a part of its own, the step", of)
 	}
 	b.layer.steps = append(b.layer.steps, hyperOut{x})
+}
+
+func (x hyperMean) forward(s *stream, h []float32, _ int, _ bool) ([]float32, error) {
+	for _, y := range s.hyper.rows(s, h, x.n) {
+		if err := s.eachState(h, y, vecmath.Add); err != nil {
+			return nil, err
+		}
+	}
+	return h, s.eachState(h, nil, func(h, _ []float32) { vecmath.Scale(h, h, 1/float32(x.n)) })
 }

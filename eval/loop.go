@@ -37,8 +37,12 @@ func (b *builder) after(pass, passes int) {
 			b.layer.steps = append(b.layer.steps, altUpEnd{a})
 		}
 	}
-	if _, ok := b.m.graph.Streams.(graph.HyperConnections); ok && pass+1 == passes {
-		b.layer.steps = append(b.layer.steps, hyperEnd{newHyper(b, "output_hc", false)})
+	if of, ok := b.m.graph.Streams.(graph.HyperConnections); ok && pass+1 == passes {
+		if of.Mean {
+			b.layer.steps = append(b.layer.steps, hyperMean{b.count("@hyper_connection.count")})
+		} else {
+			b.layer.steps = append(b.layer.steps, hyperEnd{newHyper(b, "output_hc", false)})
+		}
 	}
 	if _, ok := b.m.graph.Streams.(graph.AttentionResiduals); ok && pass+1 == passes {
 		b.layer.steps = append(b.layer.steps, attendedEnd{b.newAttended("output_res_score", passes)})

@@ -159,7 +159,7 @@ func (l *mla) project(s *stream, x []float32, n int, rawDown, rawKV []float32) (
 			return nil, nil, err
 		}
 		if l.indexer != nil {
-			if _, err := s.reportInputs(down, n, l.indexer[2]); err != nil {
+			if _, err := s.reportInputs(down, n, l.indexer[len(l.indexer)-1]); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -170,7 +170,7 @@ func (l *mla) project(s *stream, x []float32, n int, rawDown, rawKV []float32) (
 		return nil, nil, err
 	}
 	if l.indexer != nil {
-		if _, err := s.reportInputs(x, n, l.indexer[:2]...); err != nil {
+		if _, err := s.reportInputs(x, n, l.indexer[:len(l.indexer)-1]...); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -189,10 +189,16 @@ type BlockIndexer struct{}
 // has a layer norm with the epsilon Eps, and a weight for each head and token (indexer.proj). RoPE rotates the first n_rot
 // values of both, or the last ones. The score of a token is the sum over heads of weight · ReLU(q·k). All tokens are attended to in a
 // context of no more than top_k (DeepSeek V3.2).
+//
+// Pooled: it chooses among pools of attention.indexer.kpool tokens, top_k tokens in all; without RoPE. The key of a pool is
+// the sum of its keys weighted, element by element, by the softmax of indexer_compressor_gate·x plus
+// indexer_compressor_ape. The last tokens, which are no pool yet, are chosen always, unless
+// attention.indexer.kpool_select_tail is false (GLM 5.3 Flash).
 type Indexer struct {
-	Pairs Pairs
-	Last  bool
-	Eps   Num
+	Pairs  Pairs
+	Last   bool
+	Eps    Num
+	Pooled bool
 }
 
 // SharedIndexer restricts attention to the tokens that the last Indexer before chose (GLM 5).
@@ -279,7 +285,13 @@ func (MLA) asks() []Num {
 	return []Num{"n_head", "n_rot", "n_embd_head_k_mla", "n_embd_head_v_mla", "n_lora_kv", "n_lora_q", "@attention.causal"}
 }
 
-func (Indexer) asks() []Num { return []Num{indexerHeads, indexerSize, "@attention.indexer.top_k"} }
+func (x Indexer) asks() []Num {
+	keys := []Num{indexerHeads, indexerSize, "@attention.indexer.top_k"}
+	if x.Pooled {
+		keys = append(keys, indexerPool, "@attention.indexer.kpool_select_tail")
+	}
+	return keys
+}
 
 func (SharedIndexer) asks() []Num { return []Num{"@attention.indexer.top_k"} }
 
@@ -291,6 +303,7 @@ func (BlockIndexer) asks() []Num {
 const (
 	indexerHeads    Num = "@attention.indexer.head_count"
 	indexerSize     Num = "@attention.indexer.key_length"
+	indexerPool     Num = "@attention.indexer.kpool"
 	relativeBuckets Num = "@attention.relative_buckets_count"
 	valueExperts    Num = "@attention.value_expert_count"
 )
@@ -472,7 +485,13 @@ func (d *Decl) scoreSteps(steps []ScoreStep, heads int64) {
 			d.vector(Yes, "indexer.k_norm", size)
 			d.linear(Yes, "indexer.proj", Other, embd, count)
 			d.checkNumbers(s.Eps)
-			d.keep(Cache{What: "indexer", Keys: size})
+			if !s.Pooled {
+				d.keep(Cache{What: "indexer", Keys: size})
+				break
+			}
+			d.linear(Yes, "indexer_compressor_gate", Other, embd, size)
+			d.weight(Yes, "indexer_compressor_ape", KernelRole, size, d.Size(indexerPool))
+			d.keep(Cache{What: "indexer", Keys: mul(3, size)}) // key, gate, and that of the pool
 		case SharedIndexer:
 		case PooledIndexer:
 			embd, count, size := d.Size("n_embd"), d.Size(indexerHeads), d.Size(indexerSize)

@@ -101,7 +101,8 @@ func (c *checker) expression(path string, text source, pos bool) {
 
 // optional are the fields that may be "".
 var optional = []string{"Embedding.Scale", "Residual.Scale", "Residual.Carry", "LM.Scale", "LM.SoftCap", "Attention.Scale",
-	"RoPE.Base", "Window.Tokens", "Norm.Eps", "NormKind.OrRMS", "NormKind.Groups", "NoCache.If", "NoLogits.If"}
+	"RoPE.Base", "Window.Tokens", "Norm.Eps", "NormKind.OrRMS", "NormKind.Groups", "KDA.UnitEps",
+	"NoCache.If", "NoLogits.If"}
 
 // mayBeNil are the kinds of values without which a model is whole.
 var mayBeNil = []reflect.Type{reflect.TypeFor[Projection](), reflect.TypeFor[Classifier](), reflect.TypeFor[Loop](),

@@ -373,7 +373,9 @@ func (d *Decl) streams(s Streams) {
 		}
 		d.outsideLayers(func() { d.weight(Yes, "output_res_score", NormRole, d.Size("n_embd")) })
 	case HyperConnections:
-		d.outsideLayers(func() { d.hyperConnections("output_hc", 1, 0) })
+		if !s.Mean {
+			d.outsideLayers(func() { d.hyperConnections("output_hc", 1, 0) })
+		}
 	case GatedStreams:
 		p := Yes
 		if d.draftsOnly() { // drafts have those of their own

@@ -127,8 +127,8 @@ type AltUp struct{ Act Activation }
 
 // HyperConnections has hyper_connection.count streams (Hunyuan 4), which are copies of the embedding at first. The
 // parts of Connected and Mixed read a sum of all. After the last layer they become one, Σ p_s·x_s, as in Connected
-// with output_hc_fn, output_hc_base and output_hc_scale.
-type HyperConnections struct{}
+// with output_hc_fn, output_hc_base and output_hc_scale or, if Mean, their mean (GLM 5.3 Flash).
+type HyperConnections struct{ Mean bool }
 
 // AttentionResiduals keeps the stream before every attn_res.block_size-th layer, from the first one on (Kimi K3). The
 // parts of Attended read a weighted sum of the stream and of what is kept. So does what follows the last layer, with the

@@ -132,6 +132,28 @@ ffn_down: 96 x 64
 `)
 }
 
+// Streams that are mixed have more factors, and those that become their mean no tensors of their own.
+func TestMixedStreams(t *testing.T) {
+	m := decoder(Mixed{Name: "ffn", Residual: Residual{Pre: norm("ffn_norm"), Part: swiGLU}})
+	m.Streams = HyperConnections{Mean: true}
+	kv := small.with(values{"hyper_connection.count": u32(3), "hyper_connection.epsilon": f32(1e-6),
+		"hyper_connection.sinkhorn_iterations": u32(20)})
+	d := declare(t, m, kv.file())
+	same(t, "outside of layers", required(d, ""), `
+token_embd: 64 x 10
+output_norm: 64
+`)
+	same(t, "layer 1", required(d, "blk.1."), `
+hc_ffn_fn: 192 x 15
+hc_ffn_base: 15
+hc_ffn_scale: 3
+ffn_norm: 64
+ffn_gate: 64 x 96
+ffn_up: 64 x 96
+ffn_down: 96 x 64
+`)
+}
+
 func TestAttentionResiduals(t *testing.T) {
 	m := decoder(Attended{Name: "ffn", Keeps: true, Residual: Residual{Pre: norm("ffn_norm"),
 		Part: FFN{Act: SiTU{Beta: "@activation.situ_beta", Linear: "@activation.situ_linear_beta"}}}})

@@ -32,6 +32,7 @@ type KDA struct {
 	Bounded  bool
 	Negative bool // ssm_a is a vector of numbers below 0: those of a bounded decay are multiplied by -1
 	FullGate bool // the gate of the output is ssm_g·x (Kimi K3)
+	UnitEps  Num  // of the lengths of queries and keys; "" for that of norms
 }
 
 // Lightning is lightning attention (MiniMax-Text-01): attention without softmax or positions, in which the product of a

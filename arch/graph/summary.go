@@ -106,6 +106,8 @@ func (s *summary) outside() (l phrases) {
 	case nil:
 	case AttentionResiduals:
 		l.add("attention residuals")
+	case HyperConnections:
+		l.add("hyper-connections")
 	default:
 		l.add(TypeName(x))
 	}
@@ -430,6 +432,10 @@ func scoreSteps(steps []ScoreStep) (l phrases) {
 		case Sinks:
 			l.add("sinks")
 		case Indexer:
+			if step.Pooled {
+				l.add("sparse by an indexer of pools")
+				continue
+			}
 			l.add("sparse by an indexer")
 		case SharedIndexer:
 			l.add("sparse by the indexer of an earlier layer")

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -13,19 +12,6 @@ import (
 
 // Rows of models with Kimi's delta attention (KDA) in some layers and MLA in others. Source: the KimiLinear class of
 // the reference's converter.
-
-// KDAShapes are the dimensions of attention tensors of both kinds of layers, in files of architectures without a graph.
-var KDAShapes = shape.Rules{
-	Dims: shape.Merge(MLAShapes.Dims, shape.Table{"n_kda_head": "@kda.head_dim", "n_kda": "n_head * n_kda_head"}),
-	Tensors: shape.Merge(MLAShapes.Tensors, shape.Table{
-		"attn_q": "n_embd, n_kda", "attn_k": "n_embd, n_kda", "attn_v": "n_embd, n_kda",
-		"attn_output":  "n_head * n_embd_head_v_mla, n_embd | n_kda, n_embd",
-		"ssm_conv1d_q": "d_conv, 1, n_kda, 1", "ssm_conv1d_k": "d_conv, 1, n_kda, 1",
-		"ssm_conv1d_v": "d_conv, 1, n_kda, 1",
-		"ssm_f_a":      "n_embd, n_kda_head", "ssm_f_b": "n_kda_head, n_kda", "ssm_beta": "n_embd, n_head",
-		"ssm_dt.bias": "n_kda", "ssm_norm": "n_kda_head",
-	}),
-}
 
 // KDARows are the projections of delta attention, gates and decay excluded.
 var KDARows = slices.Concat(AttentionRows(table.NoBias, table.NoBias), []table.TensorRow{

@@ -54,7 +54,7 @@ var Common = Rules{
 		"attn_output": "n_head * n_embd_head_v, n_embd", "attn_gate": "n_embd, n_embd_q",
 		"attn_q_norm": "n_embd_head_k", "attn_k_norm": "n_embd_head_k", "attn_sinks": "n_head",
 		"attn_q_a": "n_embd, n_lora_q", "attn_q_a_norm": "n_lora_q", "attn_q_b": "n_lora_q, n_embd_q",
-		"attn_kv_a_mqa": "n_embd, n_lora_kv + n_rot", "attn_kv_a_norm": "n_lora_kv",
+		"attn_kv_a_norm": "n_lora_kv",
 
 		"ffn_up": "n_embd, n_ff", "ffn_gate": "n_embd, n_ff", "ffn_down": "n_ff, n_embd",
 		"ffn_gate_inp": "n_embd, n_expert", "exp_probs_b.bias": "n_expert",

@@ -308,7 +308,7 @@ func (b *batch) mla(m graph.MLA, x *result) *result {
 		}
 		return x
 	}
-	if b.hasIndexer(m.Scores) {
+	if of, ok := b.ownIndexer(m.Scores); ok && !of.Pooled {
 		b.indexerKeys(x)
 	}
 	low := x
@@ -349,8 +349,12 @@ func (b *batch) mla(m graph.MLA, x *result) *result {
 	}
 	mask := b.mask(w, c)
 	for _, step := range s.ScoreSteps(m.Scores) {
-		switch step.(type) {
+		switch step := step.(type) {
 		case graph.Indexer:
+			if step.Pooled {
+				mask = b.poolMask(x, low, mask)
+				break
+			}
 			b.best = b.indexer(x, low)
 			mask = b.bestMask(mask)
 		case graph.SharedIndexer:

@@ -39,6 +39,7 @@ type batch struct {
 
 	layerSteps []graph.Step // of a layer
 	crosses    bool         // they have CrossAttention, after which only the outputs' tokens go on
+	pools      *poolInputs
 
 	last      bool                // the layer is the last one, and all tokens are still computed
 	chosen    map[*result]*result // in the last layer: the rows of outputs

@@ -182,8 +182,12 @@ func (b *batch) joinStreams(x *result) *result {
 		b.last = true
 		return b.choose(b.sumOfStates(x))
 	}
-	switch b.graph.Streams.(type) {
+	switch of := b.graph.Streams.(type) {
 	case graph.HyperConnections:
+		if of.Mean {
+			sum := b.op(x.bytes, b.partView(b.streams, x.bytes))
+			return b.inPlace(x.bytes, sum, b.partView(b.streams, x.bytes))
+		}
 		return b.sumOfStreams(x.bytes, 1)
 	case graph.GatedStreams:
 		sum, _ := b.gatedSum(x.bytes, false)

@@ -29,14 +29,6 @@ var undeclaredRows = []undeclared{
 	{name: "clef", runtime: []graph.Quirk{graph.NoCache{}}},
 	{name: "dflash", windows: graph.Sliding{}},
 	{name: "gemma4-assistant", windows: graph.Sliding{}},
-	{name: "glm5-next", caches: func(_ layer, c []graph.Cache) []graph.Cache {
-		for i := range c {
-			if c[i].What == "indexer" { // three vectors for each token
-				c[i].Keys *= 3
-			}
-		}
-		return c
-	}},
 	{name: "graniteswitch", caches: func(l layer, c []graph.Cache) []graph.Cache { // and those of one more head
 		if l.Layer() == 0 {
 			c = append(c, graph.Cache{Keys: l.Size("n_embd_head_k"), Vals: l.Size("n_embd_head_v")})
