@@ -19,6 +19,7 @@
 //	ggtool export [flags] FILE DIR
 //	ggtool clean [flags] [DIR...]
 //	ggtool card [flags] DIR
+//	ggtool modelfile [flags] FILE [ENCODER] [ADAPTER]
 //	ggtool release [flags] PLAN.yaml
 //	ggtool reproduce [flags] MANIFEST
 //	ggtool submit slurm|k8s [flags] -- COMMAND ARGUMENT...
@@ -256,10 +257,24 @@
 //	                           shards, bytes, bits_per_weight, kl_divergence, ppl; warnings
 //	--force                    replace a README.md that has no marks
 //
+// # Modelfile
+//
+// Prints the Modelfile with which Ollama takes in a model: its files, those of its encoder, an adapter, the settings for
+// sampling and the license that the metadata have, and the tokens that end a turn as stop sequences. Texts that a
+// Modelfile cannot have are left out with a warning. It has no template unless one is named: Ollama runs that of the file.
+//
+//	-o, --output FILE          write to FILE; paths in it are relative to its folder
+//	--from NAME                the model is one of Ollama: for an adapter without its model
+//	-c, --ctx-size N           tokens of the context
+//	--system TEXT              the system message
+//	--template FILE            a template in Ollama's language, instead of that of the model
+//	--json                     print one JSON object (docs/json.md)
+//	--force                    replace the output if it exists
+//
 // # Release
 //
 // Makes everything of a published model: quantized models from one read of the source, shards,
-// importance matrix, vision or audio encoder, pages about the models, measurements, card, sums and a
+// importance matrix, vision or audio encoder, Modelfiles, pages about the models, measurements, card, sums and a
 // manifest. Files that are up to date are not made again, and the run after a killed one resumes.
 // docs/publishing.md describes the plan and the state. HF_ENDPOINT and HF_TOKEN apply to sources
 // on the hub.
@@ -298,6 +313,7 @@
 //	--base-model, --quantized-by, --repository, --template
 //	                           as for card
 //	--pages                    write a page about each model, as inspect --html does
+//	--modelfile                write a Modelfile about each model, as modelfile does
 //	--provenance               write provenance.json, and with --key provenance.sigstore.json
 //	--key, --certificate       sign the folder, as sign does
 //	--no-card                  write no card
@@ -396,6 +412,7 @@
 //	ggtool inspect --json --full model-Q4_K_M.gguf
 //	ggtool name Mixtral-8x7B-v0.1-KQ2.gguf
 //	ggtool card --base-model acme/Gollama release
+//	ggtool modelfile -o Modelfile model-Q4_K_M.gguf
 //	ggtool release docs/examples/gollama.yaml
 //	ggtool sign --key key.pem out
 //	ggtool verify --public-key key.pub.pem out

@@ -168,6 +168,7 @@ func TestEveryFlag(t *testing.T) {
 				"repository":   {Field: "Plan.Card.Repository", Want: "a/b", Args: []string{"--repository", "a/b"}},
 				"template":     {Field: "Plan.Card.Template", Want: "f", Args: []string{"--template", "f"}},
 				"pages":        {Field: "Plan.Pages", Want: "true", Args: []string{"--pages"}},
+				"modelfile":    {Field: "Plan.Modelfile", Want: "true", Args: []string{"--modelfile"}},
 				"provenance":   {Field: "Plan.Provenance", Want: "true", Args: []string{"--provenance"}},
 				"key":          {Field: "Plan.Sign.Key", Want: "f", Args: []string{"--key", "f"}},
 				"certificate": {Field: "Plan.Sign.Certificate", Want: "c",
@@ -235,6 +236,18 @@ func TestEveryFlag(t *testing.T) {
 			"dry-run":      {Field: "DryRun", Want: "true", Args: []string{"--dry-run"}},
 			"json":         {Field: "JSON", Want: "true", Args: []string{"--json"}},
 			"force":        {Field: "Force", Want: "true", Args: []string{"--force"}},
+		})
+	})
+	t.Run("modelfile", func(t *testing.T) {
+		checked["modelfile"] = true
+		flagtest.Check(t, modelfileCommand, parseModelfile, []string{"FILE"}, map[string]flagtest.Row{
+			"output":   {Field: "Out", Want: "f", Args: []string{"--output", "f"}},
+			"from":     {Field: "From", Want: "x", Args: []string{"--from", "x"}},
+			"ctx-size": {Field: "Context", Want: "7", Args: []string{"--ctx-size", "7"}},
+			"system":   {Field: "System", Want: "x", Args: []string{"--system", "x"}},
+			"template": {Field: "Template", Want: "f", Args: []string{"--template", "f"}},
+			"force":    {Field: "Force", Want: "true", Args: []string{"--force", "--output", "f"}},
+			"json":     {Field: "JSON", Want: "true", Args: []string{"--json"}},
 		})
 	})
 	t.Run("clean", func(t *testing.T) {

@@ -25,7 +25,7 @@ func releaseCommand() *cli.Command {
 		Usage:     "make all files of a published model from one plan",
 		ArgsUsage: "PLAN.yaml, or --source SOURCE --output DIR --type TYPE...",
 		Description: "Writes quantized models, all from one read of the source, their shards, the\n" +
-			"importance matrix, the vision or audio encoder, pages about the models,\n" +
+			"importance matrix, the vision or audio encoder, Modelfiles, pages about the models,\n" +
 			"measurements (quality.json), the model card, SHA256SUMS, manifest.json, and on request\n" +
 			"a provenance statement and a signature.\n" +
 			"docs/publishing.md describes PLAN.yaml, and --schema prints its JSON schema. Paths\n" +
@@ -114,6 +114,8 @@ func planFlags() []tool.Flag {
 			Usage: "use the card's template in `FILE`"},
 		tool.Flag{Name: "pages", Effect: tool.SetsBytes,
 			Usage: "write an HTML page about each model, as ggtool inspect --html does"},
+		tool.Flag{Name: "modelfile", Effect: tool.SetsBytes,
+			Usage: "write a Modelfile for Ollama about each model, as ggtool modelfile does"},
 		tool.Flag{Name: "provenance", Effect: tool.SetsBytes,
 			Usage: "write provenance.json, a SLSA provenance statement, and with --key its signed form"},
 		keyFlag(), withKey(certificateFlag()),
@@ -268,6 +270,9 @@ func planOf(cmd *cli.Command) (*release.Plan, error) {
 	}
 	if cmd.Bool("pages") {
 		plan["pages"] = true
+	}
+	if cmd.Bool("modelfile") {
+		plan["modelfile"] = true
 	}
 	if cmd.Bool("provenance") {
 		plan["provenance"] = true

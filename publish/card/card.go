@@ -196,7 +196,11 @@ func Of(ctx context.Context, dir string, opt Options) (*Card, error) {
 	c.advise()
 	c.pipeline = pipelineOf(c.metadata, encoder)
 	c.describe(opt)
-	if c.Others, err = others(dir, opt.Only); err != nil {
+	var paths []string
+	for _, f := range c.Files {
+		paths = append(paths, f.Path)
+	}
+	if c.Others, err = others(dir, opt.Only, paths); err != nil {
 		return nil, err
 	}
 	if err := c.setPrompt(ctx); err != nil {

@@ -15,6 +15,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/text/size"
+	"ggforge/publish/modelfile"
 	"ggforge/quantize"
 )
 
@@ -165,8 +166,13 @@ var companions = []Fact{
 // signatureName is the name of a signature.
 const signatureName = "model.sig"
 
-// others returns the companions in a folder, or among only unless that is nil.
-func others(dir string, only []string) (list []Fact, err error) {
+// others returns the companions in a folder, or among only unless that is nil. models are paths of GGUF files.
+func others(dir string, only, models []string) (list []Fact, err error) {
+	if found, err := hasModelfile(dir, only, models); err != nil {
+		return nil, err
+	} else if found {
+		list = append(list, Fact{"`*" + modelfile.Suffix + "`", "one for each model, for `ollama create NAME -f FILE`"})
+	}
 	for _, f := range companions {
 		there := slices.Contains(only, f.Name)
 		if only == nil {
@@ -181,6 +187,27 @@ func others(dir string, only []string) (list []Fact, err error) {
 		}
 	}
 	return list, nil
+}
+
+// hasModelfile reports whether a folder, or only unless that is nil, has the Modelfile of one of the models.
+func hasModelfile(dir string, only, models []string) (bool, error) {
+	for _, path := range models {
+		name := modelfile.NameFor(path)
+		if only != nil {
+			if slices.Contains(only, name) {
+				return true, nil
+			}
+			continue
+		}
+		info, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(name)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+		if err == nil && info.Mode().IsRegular() {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // has reports whether one of the companions is there.

@@ -25,7 +25,7 @@ type Manifest struct {
 // File is a file of a release.
 type File struct {
 	digest.File
-	Type string `json:"type"` // the recipe, or imatrix, mmproj, page, quality
+	Type string `json:"type"` // the recipe, or imatrix, mmproj, modelfile, page, quality
 }
 
 // Input is a file that a release was made from.

@@ -25,6 +25,7 @@ type Plan struct {
 	Evaluation  *Evaluation  `plan:"evaluation" doc:"measure perplexity and KL divergence of each model from the source"`
 	Card        *Card        `plan:"card" doc:"the model card"`
 	Pages       bool         `plan:"pages" doc:"write an HTML page about each model, next to it"`
+	Modelfile   bool         `plan:"modelfile" doc:"write a Modelfile for Ollama about each model, next to it: NAME.Modelfile for NAME.gguf"`
 	ModelName   string       `plan:"model_name" doc:"the name of a checkpoint's model"`
 	Provenance  bool         `plan:"provenance" doc:"write provenance.json, a SLSA provenance statement; with sign also its signed form, provenance.sigstore.json"`
 	Sign        *Signing     `plan:"sign" doc:"sign the folder in the format of OpenSSF Model Signing: model.sig"`

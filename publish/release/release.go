@@ -2,8 +2,8 @@
 // source, their shards, the importance matrix, the vision or audio encoder, measurements, the model card, sums and a
 // manifest, a provenance statement and a signature.
 //
-//	Plan ──► Prepare: source, inputs, steps, their paths ──► Run: matrix ──► models ──► encoders ──► measurements
-//	         ──► pages ──► files that the plan no longer has are removed ──► card ──► SHA256SUMS ──► manifest.json
+//	Plan ──► Prepare: source, inputs, steps, their paths ──► Run: matrix ──► models ──► encoders ──► Modelfiles
+//	         ──► measurements ──► pages ──► files that the plan no longer has are removed ──► card ──► SHA256SUMS ──► manifest.json
 //	         ──► provenance ──► signatures
 //
 // Each of these is a step (step.go): it has a kind, a name within the kind, a path, and a key, the hash of everything
@@ -195,6 +195,7 @@ func (r *Release) addSteps(ctx context.Context) error {
 	if err := r.addEncoders(ctx); err != nil {
 		return err
 	}
+	r.addModelfiles()
 	r.addMeasurements()
 	r.addPages()
 	r.addIndex()

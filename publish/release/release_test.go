@@ -362,7 +362,7 @@ func TestPredict(t *testing.T) {
 	b := &bench{t: t, dir: filepath.Join(t.TempDir(), "out")}
 	p, err := Parse("plan",
 		[]byte("source: "+source+"\noutput: "+b.dir+"\nsplit: 200K\noutputs: [Q8_0, F16]\ntowers: [f16, "+
-			"q8_0]\nmodel_name: Seer 2.5\nname_template: \"{model}-{FTYPE}\""))
+			"q8_0]\nmodelfile: true\nmodel_name: Seer 2.5\nname_template: \"{model}-{FTYPE}\""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,10 +404,25 @@ func TestPredict(t *testing.T) {
 			t.Errorf("%s: %d bytes, predicted were %d", it.Name, n, predicted[it.Kind+it.Name])
 		}
 	}
-	if len(r.Items) != 7 || !strings.HasPrefix(r.Items[2].Files[0], "mmproj-Seer-2-5-") {
+	if len(r.Items) != 9 || !strings.HasPrefix(r.Items[2].Files[0], "mmproj-Seer-2-5-") {
 		t.Errorf("%+v", r.Items)
 	}
 	b.must(p)
+	for _, it := range r.Items {
+		if it.Kind != string(kindModelfile) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(b.dir, it.Files[0]))
+		name := strings.TrimSuffix(it.Files[0], ".Modelfile")
+		var want strings.Builder
+		for _, f := range r.state.Made[id{kindModel, it.Name}].Files {
+			fmt.Fprintf(&want, "FROM ./%s\n", f.Name)
+		}
+		fmt.Fprintf(&want, "FROM ./%s\n", r.Items[2].Files[0])
+		if err != nil || !strings.HasPrefix(string(text), want.String()) || !strings.Contains(want.String(), name+"-00001") {
+			t.Errorf("%s: %v\n%s\nwant\n%s", it.Files[0], err, text, &want)
+		}
+	}
 
 	// a file that no release has made is not replaced
 	other := *p
@@ -521,6 +536,59 @@ func TestPages(t *testing.T) {
 	expect(q4)
 	plan.Outputs[0].Type, plan.Outputs[0].Name = "Q5_0", "Q8_0" // in the same place
 	expect(q8)
+}
+
+// TestModelfiles writes the Modelfiles of models in folders, and rewrites only those of changed models.
+func TestModelfiles(t *testing.T) {
+	b := &bench{t: t, dir: filepath.Join(t.TempDir(), "out")}
+	const name = "Gollama-6.6M-"
+	const common = "layout: folders\noutputs: [Q8_0, Q4_0]\n"
+	plan := b.plan(common + "modelfile: true")
+	q8, q4 := "Q8_0/"+name+"Q8_0.Modelfile", "Q4_0/"+name+"Q4_0.Modelfile"
+	// killed before the second one
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if _, err := b.run(ctx, plan, Options{}, func(s string) {
+		if s == "Modelfile: "+q4 {
+			cancel()
+		}
+	}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	b.must(plan, "Modelfile: "+q4, "README.md", "SHA256SUMS", "manifest.json")
+	b.must(plan)
+	text, err := os.ReadFile(filepath.Join(b.dir, q8))
+	if err != nil || !strings.HasPrefix(string(text), "FROM ./"+name+"Q8_0.gguf\n") {
+		t.Errorf("%v: %s", err, text)
+	}
+	for file, want := range map[string]string{"SHA256SUMS": "  " + q8 + "\n", "manifest.json": `"type": "modelfile"`,
+		"README.md": "| `*.Modelfile` | one for each model"} {
+		if data, err := os.ReadFile(filepath.Join(b.dir, file)); err != nil || !strings.Contains(string(data), want) {
+			t.Errorf("%s: %v, want %q in\n%s", file, err, want, data)
+		}
+	}
+	// edited, and missing
+	if err := os.WriteFile(filepath.Join(b.dir, q8), []byte("FROM x\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(b.dir, q4)); err != nil {
+		t.Fatal(err)
+	}
+	b.must(plan, "Modelfile: "+q8, "Modelfile: "+q4)
+	if now, err := os.ReadFile(filepath.Join(b.dir, q8)); err != nil || !bytes.Equal(now, text) {
+		t.Errorf("%v: %s", err, now)
+	}
+	// without them
+	b.must(b.plan(common), "removed: "+q4+", which the plan no longer has", "removed: "+q8+", which the plan no longer has",
+		"README.md", "SHA256SUMS", "manifest.json")
+	// a file that no release has made
+	if err := os.WriteFile(filepath.Join(b.dir, q8), []byte("mine"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.run(context.Background(), plan, Options{}, nil); !errors.Is(err, fs.ErrExist) ||
+		fault.Option(err) != "Force" {
+		t.Errorf("foreign file: %v", err)
+	}
 }
 
 // TestTargets allocates types by a text for one of two outputs, in the same run as the matrix.

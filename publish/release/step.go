@@ -55,6 +55,7 @@ const (
 	kindMatrix       kind = "imatrix"
 	kindModel        kind = "model"
 	kindEncoder      kind = "mmproj"
+	kindModelfile    kind = "modelfile"
 	kindMeasurements kind = "quality"
 	kindPage         kind = "page"
 	kindIndex        kind = "index"
@@ -86,7 +87,7 @@ func (i *id) UnmarshalText(text []byte) error {
 
 // Item describes a step, for a dry run.
 type Item struct {
-	// imatrix, model, mmproj, page, index, quality, card, sums, manifest, provenance or signature
+	// imatrix, model, mmproj, modelfile, page, index, quality, card, sums, manifest, provenance or signature
 	Kind  string   `json:"kind"`
 	Name  string   `json:"name"` // within the kind
 	Type  string   `json:"type"`
