@@ -24,6 +24,9 @@ const (
 // Default is the name of the template that serves where no other one is asked for.
 const Default = "default"
 
+// toolUse is the name of the template for conversations with tools.
+const toolUse = "tool_use"
+
 // Template is one chat template of a model. It can be rendered by several goroutines at a time.
 type Template struct {
 	Name   string // Default, or the name of a further one
@@ -36,6 +39,10 @@ type Template struct {
 	parsed *jinja.Template
 	err    error
 }
+
+// Converses reports whether the template has a name of those that transformers takes for conversations; others may be
+// for anything.
+func (t *Template) Converses() bool { return t.Name == Default || t.Name == toolUse || t.Name == "rag" }
 
 // Templates are the chat templates of a model, the default one first.
 type Templates []*Template
@@ -128,7 +135,7 @@ func (l Templates) Named(name string) *Template {
 // For returns the template that transformers takes: the one named tool_use for conversations with tools if there is one,
 // else the default one; nil if there is neither.
 func (l Templates) For(tools bool) *Template {
-	if t := l.Named("tool_use"); tools && t != nil {
+	if t := l.Named(toolUse); tools && t != nil {
 		return t
 	}
 	return l.Named(Default)
@@ -159,6 +166,8 @@ type Text struct {
 	// Assistant has the ranges of bytes that the template marks as words of the assistant by {% generation %}; nil
 	// if it marks none.
 	Assistant [][2]int
+
+	cost int // of the rendering, also if it was an error
 }
 
 // Parse parses the template; Render does, too. An error names the line.
@@ -215,9 +224,9 @@ func (t *Template) Render(ctx context.Context, in Input) (Text, error) {
 	}
 	res, err := t.parsed.Render(ctx, vars, date)
 	if err != nil {
-		return Text{}, t.wrap(err)
+		return Text{cost: res.Cost}, t.wrap(err)
 	}
-	return Text{res.Text, res.Generated}, nil
+	return Text{res.Text, res.Generated, res.Cost}, nil
 }
 
 // Message returns a message with a text.

@@ -87,7 +87,11 @@ func makeNamespace(r *run, a *callArgs) Value { return &namespace{makeDict(r, a)
 
 func raise(r *run, a *callArgs) Value {
 	v := a.bind(r, "raise_exception", []string{"message"})[0]
-	r.fail(Raised, "%s", r.str(v))
+	text := r.str(v)
+	if len(text) > maxRaised {
+		text = strings.ToValidUTF8(text[:maxRaised], "") + "…"
+	}
+	r.fail(Raised, "%s", text)
 	return nil
 }
 

@@ -21,4 +21,6 @@ const (
 	// printed or compared. Go's stack holds a multiple of both.
 	maxDepth  = 10_000
 	maxNested = 500
+	// maxRaised bounds the bytes of the message of raise_exception that an error shows.
+	maxRaised = 1000
 )

@@ -16,6 +16,9 @@ type Result struct {
 	Text string
 	// Generated has the ranges of bytes of Text that {% generation %} tags outside of macros and set blocks gave.
 	Generated [][2]int
+	// Cost is the work of the rendering: steps (see MaxSteps), and one for each 32 bytes that it made. An error has it,
+	// too.
+	Cost int
 }
 
 // Clock is the function strftime_now of a template.
@@ -27,13 +30,14 @@ func At(t time.Time) Clock { return func(format string) string { return strftime
 // Render renders the template with the members of vars as variables; their values are those of package pyjson. An error
 // is an *Error, or the one of ctx.
 func (t *Template) Render(ctx context.Context, vars *pyjson.Object, now Clock) (res Result, err error) {
-	defer catch(&err)
 	r := &run{ctx: ctx, now: now, line: 1}
+	defer func() { res.Cost = r.steps + r.memory/32 }()
+	defer catch(&err)
 	r.out = &r.root
 	r.vars = r.fromJSON(vars, 0).(*dict)
 	r.top = &scope{}
 	r.exec(t.body, r.top)
-	return Result{r.root.String(), r.generated}, ctx.Err()
+	return Result{Text: r.root.String(), Generated: r.generated}, ctx.Err()
 }
 
 // stopped is the panic of a run whose context has ended.
