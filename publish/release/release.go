@@ -33,6 +33,7 @@ import (
 	"ggforge/model"
 	"ggforge/publish/card"
 	"ggforge/publish/sign"
+	"ggforge/tokenizer/chat"
 	"ggforge/writer"
 )
 
@@ -78,8 +79,10 @@ type Release struct {
 	dir    string
 	state  *state
 	source *model.Model
-	inputs inputs
-	base   string // part of all keys: a hash of source and program
+	// templates are the chat templates of a checkpoint; nil for a file, whose metadata the models have.
+	templates chat.Templates
+	inputs    inputs
+	base      string // part of all keys: a hash of source and program
 
 	steps  []step       // one for each of Items
 	matrix *matrixStep  // nil for none
@@ -124,7 +127,8 @@ func Prepare(ctx context.Context, p *Plan, opt Options) (_ *Release, err error) 
 			r.Close()
 		}
 	}()
-	for _, prepare := range []func(context.Context) error{r.checkApart, r.readInputs, r.tokenize, r.addSteps,
+	for _, prepare := range []func(context.Context) error{r.checkApart, r.readInputs, r.checkTemplates, r.tokenize,
+		r.addSteps,
 		r.checkPaths, r.hashInputs, r.checkDone} {
 		if err := prepare(ctx); err != nil {
 			return nil, err
@@ -176,7 +180,7 @@ func (r *Release) open(ctx context.Context) error {
 		return err
 	}
 	var warnings []string
-	r.source, warnings, err = convert.Open(ctx, r.plan.Source, r.checkpointOptions())
+	r.source, r.templates, warnings, err = convert.OpenWithTemplates(ctx, r.plan.Source, r.checkpointOptions())
 	r.opt.Warn(warnings...)
 	return err
 }

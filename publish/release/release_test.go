@@ -476,6 +476,45 @@ func TestPredict(t *testing.T) {
 	}
 }
 
+// TestTemplates makes releases of a checkpoint with a chat template: what the template of the files makes otherwise, and what
+// no template needs, are warnings.
+func TestTemplates(t *testing.T) {
+	for _, c := range []struct{ template, pad, want string }{
+		{`{% for m in messages %}{{ m.content }}{% endfor %}{{ eos_token }}`, "<pad>", ""},
+		{`{% for m in messages %}{{ m.content }}{% endfor %}{{ pad_token }}`, "<nowhere>",
+			`chat template "default": conversation "user": differs at line 1, column 20: gives "What does defer do?", where it ` +
+				`ends, that of the source "What does defer do?<nowhere>"`},
+		{`{{ "".__class__ }}`, "<pad>", `tokenizer.chat_template: line 1: the attribute "__class__" is not for templates`},
+	} {
+		source := filepath.Join(t.TempDir(), "Model")
+		if err := os.CopyFS(source, os.DirFS(gollama)); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{"chat_template.jinja": c.template, "special_tokens_map.json": "{}",
+			"tokenizer_config.json": `{"tokenizer_class": "LlamaTokenizer", "eos_token": "</s>", "pad_token": "` + c.pad + `"}`} {
+			if err := os.WriteFile(filepath.Join(source, name), []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p, err := Parse("plan", []byte("source: "+source+"\noutput: "+filepath.Join(t.TempDir(), "out")+"\noutputs: [Q4_0]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var warnings []string
+		r, err := Prepare(t.Context(), p, Options{Program: "test 1", Warn: func(s ...string) { warnings = append(warnings, s...) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(warnings, "\n")
+		if c.want == "" && strings.Contains(got, "template") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: warnings %q, want %s", c.template, got, c.want)
+		}
+	}
+}
+
 // TestPages writes pages about models in shards, and rewrites only pages about changed models.
 func TestPages(t *testing.T) {
 	b := &bench{t: t, dir: filepath.Join(t.TempDir(), "out")}

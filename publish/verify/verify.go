@@ -18,6 +18,7 @@ import (
 	"ggforge/internal/kernel/parallel"
 	"ggforge/model/limits"
 	"ggforge/quants"
+	"ggforge/tokenizer/chat"
 	"ggforge/tokenizer/vocab"
 )
 
@@ -31,6 +32,9 @@ type Finding struct {
 type Options struct {
 	Workers   int  // 0 for 1
 	Structure bool // read headers only, no tensors
+	// Source are the chat templates of the model that the file was made of; what the file's templates make of a fixed
+	// set of conversations has to be the same. nil compares nothing.
+	Source chat.Templates
 }
 
 // maxFindings bounds the findings that Model returns; the last one has the number of the others.
@@ -84,6 +88,11 @@ func Model(ctx context.Context, path string, opt Options) ([]Finding, error) {
 	}
 	if err := mmap.Guard(path, func() error { meaning(files, &all); return nil }); err != nil {
 		return nil, err
+	}
+	if !all.later {
+		if err := templates(ctx, files[0], &all, opt.Source); err != nil {
+			return nil, err
+		}
 	}
 	for _, f := range files {
 		if err := f.Unchanged(); err != nil {

@@ -64,6 +64,20 @@ func TestDefects(t *testing.T) {
 		{"truncated", nil, 5000, []string{`tensor "blk.0.ffn_up.weight" (byte`,
 			`note: tensor "blk.0.attn_q.weight" (byte 10592): 3096 bytes after it belong to no tensor`}},
 		{"header", nil, 8000, nil},
+		{"template", func(m *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) {
+			m.Set("tokenizer.chat_template", gguf.String("{% if tools %}{{ x.y }}{{ 1 | nope }}{% endif %}\n{{ a['__mro__'] }}"))
+			m.Set("tokenizer.chat_template.rag", gguf.String("{{ x"))
+			m.Set("tokenizer.chat_template.other", gguf.String("{{ state.x }}"))
+		}, 0, []string{`tokenizer.chat_template: line 2: the text "__mro__" names an attribute of Python's objects`,
+			`note: tokenizer.chat_template: line 1: no filter named "nope"`,
+			`note: tokenizer.chat_template: line 1: nothing sets the variable "x"`,
+			`note: tokenizer.chat_template: line 2: nothing sets the variable "a"`,
+			`note: the template gives no text: tokenizer.chat_template: line 2: `,
+			`note: the template gives no text: tokenizer.chat_template.rag: line 1: `}},
+		{"template of a number", func(m *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) {
+			m.Set("tokenizer.chat_template", gguf.Uint32(1))
+		}, 0, []string{`key "tokenizer.chat_template": is 1, want a text`,
+			`key "tokenizer.chat_template": type u32, want str`}},
 		{"magic", func(_ *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) {}, -1, []string{"not a GGUF file"}},
 		{"overlap", func(_ *gguf.Metadata, x *[]gguf.Tensor, _ []byte) {
 			(*x)[9].Offset = (*x)[8].Offset
