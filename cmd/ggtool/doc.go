@@ -12,6 +12,7 @@
 //	ggtool imatrix convert|strip|fill|remap [flags] FILE OUT
 //	ggtool meta [flags] FILE
 //	ggtool name [flags] NAME...
+//	ggtool render [flags] MODEL
 //	ggtool split [flags] FILE PREFIX
 //	ggtool merge [flags] FIRST OUT
 //	ggtool endian [--to big|little] FILE OUT
@@ -64,10 +65,12 @@
 // # Verify
 //
 // Lists all defects of models: structure, shards, numbers that are not finite, vocabulary,
-// keys and tensors of the architecture. The exit code is 3 if there are any; notes are
-// about deviations that loaders may accept.
+// keys and tensors of the architecture, chat templates that reach for Python's internals. The exit
+// code is 3 if there are any; notes are about deviations that loaders may accept.
 //
 //	--header-only              do not read the tensors
+//	--templates MODEL          compare what the chat templates make of a fixed set of conversations with what
+//	                           those of MODEL make: the checkpoint directory, GGUF file or hf://ORG/NAME of the source
 //	--sums FILE                compare SHA-256 sums with a list as sha256sum writes it
 //	                           (a file may be listed several times, but not with different sums)
 //	--manifest FILE            compare sizes and sums with the manifest of a release or a run
@@ -176,6 +179,21 @@
 //	--build                    print the names of GGUF files according to their metadata
 //	--encoding NAME            with --build: use NAME as the encoding instead of general.file_type
 //	--json                     print one JSON object: names, each with file, parts, problems, or build
+//
+// # Render
+//
+// Prints the text that the chat template of a GGUF file, a checkpoint directory or hf://ORG/NAME makes of a
+// conversation, as transformers does, with special tokens as texts.
+//
+//	--messages FILE            the conversation: a JSON list of messages, or an object with messages, tools, documents
+//	                           and variables of the template; - reads standard input (default: a short example)
+//	--tools FILE               give the template these tools: a JSON list of functions
+//	--no-generation-prompt     leave out what precedes an answer of the model
+//	--template NAME            use this template (default: tool_use with tools if there is one, else the default one)
+//	--template-arguments JSON  set variables of the template to the members of an object
+//	--date DATE                the day that templates print (2024-07-26)
+//	--alone                    read a shard by itself
+//	--json                     print one JSON object: template, templates, text, assistant
 //
 // # Clean
 //

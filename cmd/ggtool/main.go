@@ -18,7 +18,7 @@ func command() *cli.Command {
 			"ggtool diff a.gguf b.gguf"}}.Metadata(),
 		Commands: slices.Concat(
 			tool.Verbs("Look", inspectCommand(), verifyCommand(), diffCommand(), qualityCommand(), hashCommand(),
-				nameCommand()),
+				nameCommand(), renderCommand()),
 			tool.Verbs("Change", metaCommand(), imatrixCommand(), splitCommand(), mergeCommand(), endianCommand(),
 				padVocabCommand()),
 			tool.Verbs("Run", cleanCommand()),

@@ -267,10 +267,26 @@ func TestEveryFlag(t *testing.T) {
 			"json":     {Field: "JSON", Want: "true", Args: []string{"--json"}},
 		})
 	})
+	t.Run("render", func(t *testing.T) {
+		checked["render"] = true
+		flagtest.Check(t, renderCommand, parseRender, []string{"MODEL"}, map[string]flagtest.Row{
+			"messages": {Field: "Messages", Want: "f", Args: []string{"--messages", "f"}},
+			"tools":    {Field: "Tools", Want: "f", Args: []string{"--tools", "f"}},
+			"no-generation-prompt": {Field: "Input.AddGenerationPrompt", Want: "false",
+				Args: []string{"--no-generation-prompt"}},
+			"template": {Field: "Template", Want: "n", Args: []string{"--template", "n"}},
+			"template-arguments": {Field: "Input.Extra.Names", Want: "[a]",
+				Args: []string{"--template-arguments", `{"a": 1}`}},
+			"date":  {Field: "Day", Want: "2026-11-26", Args: []string{"--date", "2026-11-26"}},
+			"alone": alone,
+			"json":  {Field: "JSON", Want: "true", Args: []string{"--json"}},
+		})
+	})
 	t.Run("verify", func(t *testing.T) {
 		checked["verify"] = true
 		flagtest.Check(t, verifyCommand, parseVerify, []string{"FILE"}, map[string]flagtest.Row{
 			"header-only":  {Field: "Look.Structure", Want: "true", Args: []string{"--header-only"}},
+			"templates":    {Field: "Templates", Want: "m", Args: []string{"--templates", "m"}},
 			"sums":         {Field: "Sums", Want: "f", Args: []string{"--sums", "f"}},
 			"manifest":     {Field: "Manifest", Want: "f", Args: []string{"--manifest", "f"}},
 			"public-key":   {Field: "PublicKey", Want: "f", Args: []string{"--public-key", "f"}},

@@ -30,6 +30,9 @@ func verifyCommand() *cli.Command {
 		Description: "Each FILE is a GGUF file, or the first shard of a model. Checks the structure, the\n" +
 			"numbers of every block, the vocabulary, and keys and tensors of the architecture.\n" +
 			"Exit code 3 if there are defects; notes are about deviations that loaders may accept.\n\n" +
+			"--templates compares the chat templates with those of MODEL, the model that the files were\n" +
+			"made of: a checkpoint directory, a GGUF file, or one of them on a server (hf://ORG/NAME).\n" +
+			"Both have to make the same texts of a fixed set of conversations.\n\n" +
 			"--sums also compares the files with a list of SHA-256 sums as sha256sum writes it,\n" +
 			"--manifest with sizes and sums in the manifest of a release, or of a run of ggconv or\n" +
 			"ggquant; without FILE, the listed files, next to the list.\n\n" +
@@ -47,6 +50,8 @@ func verifyCommand() *cli.Command {
 		Flags: tool.Flags(
 			tool.Flag{Name: "header-only", Effect: tool.RunsOnly,
 				Usage: "do not read the tensors"},
+			tool.Flag{Name: "templates", Value: tool.Text, Effect: tool.AsksServer,
+				Usage: "compare the chat templates with those of the model `MODEL`"},
 			tool.Flag{Name: "sums", Value: tool.File, Effect: tool.ReadsFile,
 				Usage: "compare SHA-256 sums with the list in `FILE`"},
 			tool.Shared("manifest", "compare sizes and sums with the manifest of a release or a run, `FILE`").As(
@@ -67,11 +72,12 @@ func verifyCommand() *cli.Command {
 
 // verifyRequest has the flags and arguments.
 type verifyRequest struct {
-	Files    []string
-	Sums     string
-	Manifest string
-	JSON     bool
-	Look     verify.Options
+	Files     []string
+	Templates string // the model of --templates
+	Sums      string
+	Manifest  string
+	JSON      bool
+	Look      verify.Options
 	// the public key or the roots with which a signature is verified, and its file
 	PublicKey, Certificates, Signature string
 }
@@ -108,6 +114,7 @@ func parseVerify(cmd *cli.Command) (r verifyRequest, err error) {
 	if r.Sums != "" || r.Manifest != "" || r.Signature != "" {
 		least = 0
 	}
+	r.Templates = cmd.String("templates")
 	args, err := tool.Args(cmd, least, maxFiles)
 	if err != nil {
 		return r, err
@@ -150,6 +157,11 @@ func verifyFiles(ctx context.Context, cmd *cli.Command) error {
 	}
 	if len(r.Files) == 0 {
 		r.Files = want.names
+	}
+	if r.Templates != "" {
+		if r.Look.Source, err = chatTemplates(ctx, r.Templates, false); err != nil {
+			return err
+		}
 	}
 	w := tool.Output(ctx, cmd)
 	if !r.JSON {
