@@ -13,7 +13,8 @@ import (
 	"ggforge/test/buckettest"
 )
 
-// TestModelfile writes Modelfiles for models, encoders and adapters here, on a server and in the stores of other programs.
+// TestModelfile writes Modelfiles for models, encoders and adapters here, on a server and in the stores of other
+// programs.
 func TestModelfile(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
@@ -50,12 +51,13 @@ func TestModelfile(t *testing.T) {
 	prints("FROM ./m.gguf\n"+rest, at("a/m.gguf"))
 	run(0, "tokenizer.ggml.eom_token_id: byte 1: Ollama drops the character U+200D", at("a/m.gguf"))
 	prints("FROM ./m.gguf\nFROM ./mmproj.gguf\nADAPTER \"./lora '1'.gguf\"\nPARAMETER num_ctx 4096\n"+
-		strings.Replace(rest, "LICENSE", "SYSTEM \"\"\"Be\nshort.\"\"\"\nLICENSE", 1), "--ctx-size", "4096", "--system", "Be\nshort.",
-		at("b c/lora '1'.gguf"), at("a/mmproj.gguf"), at("a/m.gguf"))
+		strings.Replace(rest, "LICENSE", "SYSTEM \"\"\"Be\nshort.\"\"\"\nLICENSE", 1), "--ctx-size", "4096",
+		"--system", "Be\nshort.", at("b c/lora '1'.gguf"), at("a/mmproj.gguf"), at("a/m.gguf"))
 	prints("FROM llama3.2\nADAPTER \"./lora '1'.gguf\"\n", "--from", "llama3.2", at("b c/lora '1'.gguf"))
 
 	// a template in Go, and others
-	for name, text := range map[string]string{"go.tmpl": "{{ .Prompt }}\n", "jinja": "{% if x %}{% endif %}", "empty": ""} {
+	for name, text := range map[string]string{"go.tmpl": "{{ .Prompt }}\n", "jinja": "{% if x %}{% endif %}",
+		"empty": ""} {
 		if err := os.WriteFile(at(name), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +75,8 @@ func TestModelfile(t *testing.T) {
 	}
 	run(2, "exists", "-o", out, at("a/mmproj.gguf"), at("a/m.gguf"))
 	run(0, "", "-o", out, "--force", at("a/mmproj.gguf"), at("a/m.gguf"))
-	if text, err := os.ReadFile(out); err != nil || !strings.HasPrefix(string(text), "FROM ../a/m.gguf\nFROM ../a/mmproj.gguf\n") {
+	if text, err := os.ReadFile(out); err != nil ||
+		!strings.HasPrefix(string(text), "FROM ../a/m.gguf\nFROM ../a/mmproj.gguf\n") {
 		t.Errorf("%v: %s", err, text)
 	}
 	run(2, "output equals input", "-o", at("a/m.gguf"), "--force", at("a/m.gguf"))
@@ -82,8 +85,9 @@ func TestModelfile(t *testing.T) {
 	}
 	var result modelfileResult
 	_, text, _ := call("modelfile", "--json", "--quiet", at("a/m.gguf"))
-	if err := json.Unmarshal([]byte(text[strings.Index(text, "{"):]), &result); err != nil || result.Text != "FROM ./m.gguf\n"+rest ||
-		!slices.Equal(result.From, []string{"./m.gguf"}) || len(result.Parameters) != 2 || len(result.Warnings) != 1 {
+	if err := json.Unmarshal([]byte(text[strings.Index(text, "{"):]), &result); err != nil ||
+		result.Text != "FROM ./m.gguf\n"+rest || !slices.Equal(result.From, []string{"./m.gguf"}) ||
+		len(result.Parameters) != 2 || len(result.Warnings) != 1 {
 		t.Errorf("%v: %+v", err, result)
 	}
 

@@ -104,11 +104,12 @@ func parse(text string) (list []instruction, err error) {
 }
 
 // texts are hard to quote, or impossible.
-var texts = []string{"", "a", " a ", "\t", `"`, `""`, `"""`, `""""`, `"a`, `a"`, `"a"`, `""a`, `"""a"""`, "a\nb", "\n", "\r\n",
-	"\n\n", `"` + "\n", `""` + "\n", `"""` + "\n", `a"""` + "\nSYSTEM evil", "\"\"\"\nSYSTEM evil", `a""` + "\n" + `"b`, "a \"\"\" \t\n\nb",
-	`a""" b` + "\nc", "a\n\"\"\"", "\"\"\"\n\"\"\"", "\n\"\nFROM evil", "\" \"\"\n", "\" \"\"\"\n", "a\rSYSTEM evil", "# a", "a\n# b",
-	"<｜end▁of▁sentence｜>", "<|im_end|>", "a\x00b", "a\u00a0b", "a\u200db", "\ufeff", "\xff", "a\u2028b", "\ufffd", "PARAMETER stop x",
-	"\\\"", "\\n", "a\\\nb", "{{ .System }}\n{{ .Prompt }}\"\"\"x"}
+var texts = []string{"", "a", " a ", "\t", `"`, `""`, `"""`, `""""`, `"a`, `a"`, `"a"`, `""a`, `"""a"""`, "a\nb",
+	"\n", "\r\n", "\n\n", `"` + "\n", `""` + "\n", `"""` + "\n", `a"""` + "\nSYSTEM evil", "\"\"\"\nSYSTEM evil",
+	`a""` + "\n" + `"b`, "a \"\"\" \t\n\nb", `a""" b` + "\nc", "a\n\"\"\"", "\"\"\"\n\"\"\"", "\n\"\nFROM evil",
+	"\" \"\"\n", "\" \"\"\"\n", "a\rSYSTEM evil", "# a", "a\n# b", "<｜end▁of▁sentence｜>", "<|im_end|>", "a\x00b",
+	"a\u00a0b", "a\u200db", "\ufeff", "\xff", "a\u2028b", "\ufffd", "PARAMETER stop x", "\\\"", "\\n", "a\\\nb",
+	"{{ .System }}\n{{ .Prompt }}\"\"\"x"}
 
 // checkQuote compares Quote with the parser: what it quotes is read as it is and nothing else, and what it refuses is
 // read as something else even between triple quotes.
@@ -196,7 +197,8 @@ func TestRead(t *testing.T) {
 		warnings int
 	}{
 		"nothing": {},
-		"sampling": {gguf.Metadata{kv("general.sampling.temp", gguf.Float32(0.7)), kv("general.sampling.top_k", gguf.Int32(20)),
+		"sampling": {gguf.Metadata{kv("general.sampling.temp", gguf.Float32(0.7)),
+			kv("general.sampling.top_k", gguf.Int32(20)),
 			kv("general.sampling.top_p", gguf.Float32(0.95)), kv("general.sampling.min_p", gguf.Float32(1e-10)),
 			kv("general.sampling.penalty_repeat", gguf.Float32(1.05)), kv("general.sampling.penalty_last_n", gguf.Int32(-1)),
 			kv("general.sampling.mirostat", gguf.Int32(1))},
