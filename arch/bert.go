@@ -9,7 +9,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -401,7 +400,10 @@ var modernBert = &table.Arch{
 			graph.Residual{Pre: graph.Norm{Name: "ffn_norm"},
 				Part: graph.FFN{Act: graph.ActOf{Key: "hidden_activation", Or: graph.GELUErf}}},
 		},
-		Unread: []string{"attention.layer_norm_rms_epsilon"}, Runtime: parts.EncoderRuntime,
+		Second: parts.DecisionHead,
+		Unread: slices.Concat(parts.DecisionKeys, []string{"decision.max_head_tokens",
+			"attention.layer_norm_rms_epsilon"}),
+		Runtime: parts.EncoderRuntime,
 	},
 }
 
@@ -410,13 +412,9 @@ var modernBertAttention = parts.LocalGlobal(graph.Sliding{N: 3, First: true},
 		Window: graph.Window{Tokens: "n_swa", Shape: graph.SymmetricWindow}},
 	parts.Bidirectional(parts.NeoX))
 
-// modernBertShapes: ffn_up contains the gate, except in the head layers of a decision model.
-var modernBertShapes = shape.Rules{Tensors: shape.Table{"ffn_up": "n_embd, 2 * n_ff | n_embd, n_ff"}}
-
 // bertDecider is a ModernBERT decision model, which chooses between options: see deciderConfigs.
 var bertDecider = &table.Arch{
 	Name:             modernBert.Name,
-	Shapes:           modernBertShapes,
 	Classes:          []string{deciderClass},
 	Config:           config.Rules{Decision: readDecider},
 	Tokenizer:        deciderTokens,
@@ -458,6 +456,7 @@ var bertDecider = &table.Arch{
 		slices.DeleteFunc(slices.Clone(modernBert.Tensors), func(r table.TensorRow) bool {
 			return strings.HasPrefix(r.GGUF, "cls")
 		})), parts.DeciderLayers(parts.Not(parts.BeforeNextN))),
+	Graph: modernBert.Graph,
 }
 
 // deciderHead returns the number of head layers, which follow the encoder.

@@ -159,6 +159,7 @@ var (
 		Drop: []table.Drop{{Prefix: "vision.", Why: table.OtherPart}, {Prefix: "audio.", Why: table.OtherPart}},
 		Tensors: slices.Concat(parts.Restrict(parts.BeforeNextN, lfm2.Tensors),
 			parts.DeciderLayers(parts.Not(parts.BeforeNextN))),
+		Graph: lfm2Graph,
 	}
 	lfm2moe = &table.Arch{
 		Name:      "lfm2moe",
@@ -225,6 +226,7 @@ var lfm2Graph = &graph.Model{
 	Norm: graph.RMS, Final: lfm2Final, Head: graph.LM{},
 	Layer: parts.PreNorm(parts.RecurrentOr(graph.ShortConv{}, graph.Attention{
 		Steps: []graph.HeadStep{parts.QKNorm, parts.NeoX}, Window: parts.Window}), parts.SwiGLU),
+	Second:  parts.DecisionHead,
 	Unread:  parts.DecisionKeys,
 	Runtime: []graph.Quirk{graph.NoCache{If: lfm2Decides}, graph.NoLogits{If: lfm2Decides}},
 }

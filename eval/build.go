@@ -118,7 +118,8 @@ func NewAs(m *model.Model, g *graph.Model) (r *Model, err error) {
 // build finds the tensors of the model.
 func (b *builder) build() {
 	m, g, p, t := b.m, b.m.graph, b.p, b.t
-	p.allLayers, p.layers, p.width = b.size("@block_count"), b.d.Layers(), b.count("n_embd")
+	p.layers, p.width = b.d.Layers(), b.count("n_embd")
+	p.allLayers = b.size("@block_count") - b.d.DecisionLayers()
 	p.context, p.vocab = b.size("@context_length or 0"), b.size("@vocab_size or 0")
 	if e := t.all["token_embd.weight"]; e != nil && len(e.NE) == 2 {
 		p.vocab = int(min(e.NE[1], maxSize))
@@ -368,7 +369,7 @@ func implemented(v any) bool {
 	case graph.Residual, graph.Parallel, graph.AddInput, graph.Normalize, graph.ScaleStream, graph.LearnedScale,
 		graph.ChooseStep, graph.Choose, graph.Nothing, graph.FromInput, graph.AddEmbedding, graph.Repeat, graph.HRM,
 		graph.AltUp, graph.HyperConnections, graph.Connected, graph.Mixed, graph.AttentionResiduals, graph.Attended,
-		graph.Decoder,
+		graph.Decision, graph.Decoder,
 		graph.GatedStreams, graph.FromStreams, graph.NgramEmbedding, graph.PooledIndexer,
 		graph.PerLayerEmbedding, graph.NormKind,
 		graph.Separate, graph.GatedQueries, graph.KeysAsValues, graph.SharedKV, graph.ValueExperts,

@@ -38,6 +38,8 @@ func (b *builder) second(s graph.Second) {
 		b.m, b.p = encoder, encoder.p
 		b.checkLengths(encoder)
 		b.checkLengths(m)
+	case graph.Decision:
+		b.decision(s)
 	default:
 		b.unsupported("second stack", s)
 	}

@@ -73,6 +73,9 @@ func (b *builder) poolingHead(rank graph.Classifier) poolingHead {
 			width = out
 		}
 	}
+	if b.d.DecisionLayers() > 0 { // which has these tensors
+		return h
+	}
 	width = p.width
 	if x := t.all["cls.weight"]; x != nil {
 		out := 1
@@ -147,6 +150,11 @@ var embedTokens = 1 << 15
 func (m *Model) Embed(ctx context.Context, texts [][]int32, o EmbedOptions) (*Embeddings, error) {
 	if o.Pooling < PoolNone || o.Pooling > PoolRank {
 		return nil, fault.Errorf(fault.Usage, "%v", o.Pooling)
+	}
+	if o.Pooling != PoolNone && m.decision != nil {
+		return nil, fault.Errorf(fault.Unsupported,
+			"%s: pooling %q: a model with a decision head has scores of each token, one for each kind of question: want %q",
+			m.source.Path, o.Pooling, PoolNone)
 	}
 	if h := m.head; o.Pooling == PoolRank && h.output == nil && (h.hidden == nil || h.hidden.w.Rows != 1) {
 		return nil, fault.Errorf(fault.Unsupported,

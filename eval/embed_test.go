@@ -111,6 +111,32 @@ var encoders = []struct {
 		ffn_up 32 96
 		ffn_down 48 32
 		`, []string{"output"}, PoolRank, 2, "2265e864113d"},
+	{"scores of a decision head", "modern-bert", strings.Replace(encoderKeys, "block_count 2", "block_count 4", 1) + `
+		attention.sliding_window 10
+		hidden_activation gelu
+		decision.type laya
+		decision.block_count 2
+		`, fusedHeads + `
+		= token_embd_norm 32
+		= token_types 32 3
+		= cls 32 32
+		= cls.bias 32
+		= cls.norm.weight 32
+		= cls.norm.bias 32
+		= cls.output.weight 32 1
+		= cls.output.bias 1
+		1,2,3: attn_norm 32
+		2,3: attn_norm.bias 32
+		2,3: attn_qkv.bias 96
+		2,3: attn_output.bias 32
+		ffn_norm 32
+		2,3: ffn_norm.bias 32
+		0,1: ffn_up 32 96
+		2,3: ffn_up 32 48
+		2,3: ffn_up.bias 48
+		ffn_down 48 32
+		2,3: ffn_down.bias 32
+		`, []string{"output"}, PoolNone, 3, "9729fa48fefb"},
 	{"relative position bias", "t5encoder", encoderKeys + `
 		attention.key_length 8
 		attention.relative_buckets_count 32
@@ -209,11 +235,11 @@ func TestEmbed(t *testing.T) {
 			texts[1] = texts[1][:4]
 			changed := slices.Clone(texts[1])
 			changed[len(changed)-1] ^= 1
-			one, err := m.Embed(ctx, [][]int32{texts[1], changed}, EmbedOptions{Pooling: PoolCLS, Norm: Unchanged})
+			one, err := m.Embed(ctx, [][]int32{texts[1], changed}, EmbedOptions{Norm: Unchanged})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if sees := !slices.Equal(one.Texts[0], one.Texts[1]); sees == m.Predicts() {
+			if sees := !slices.Equal(one.Texts[0][:c.width], one.Texts[1][:c.width]); sees == m.Predicts() {
 				t.Errorf("the first token sees the last: %v, predicts: %v", sees, m.Predicts())
 			}
 			if _, err := m.Perplexity(ctx, Run{Tokens: ids[:128], Chunk: 64}); errors.Is(err,
@@ -272,10 +298,12 @@ func TestEmbedRefused(t *testing.T) {
 		{make(0, "classifier.activation other\n"), fault.Unsupported, `"bert.classifier.activation" is "other"`},
 		{make(0, "", "blk.1.layer_output_norm"), fault.Broken, "blk.1.layer_output_norm"},
 		{make(4, "", "blk.1.attn_norm"), fault.Broken, "blk.1.attn_norm"},
-		{make(5, "attention.relative_buckets_count 30\n"), fault.Unsupported, "relative_buckets_count"},
-		{make(5, "", "enc.blk.0.attn_rel_b"), fault.Broken, "enc.blk.0.attn_rel_b"},
+		{make(6, "attention.relative_buckets_count 30\n"), fault.Unsupported, "relative_buckets_count"},
+		{make(6, "", "enc.blk.0.attn_rel_b"), fault.Broken, "enc.blk.0.attn_rel_b"},
 		{make(4, "hidden_activation other\n"), fault.Unsupported, "hidden_activation"},
-		{make(4, "decision.type laya\n"), fault.Unsupported, "decision.type"},
+		{make(5, "decision.block_count 4\n"), fault.Broken, "4 layers of the head, of 4 in all"},
+		{make(5, "", "blk.3.ffn_up"), fault.Broken, "blk.3.ffn_up"},
+		{make(5, "", "token_types"), fault.Broken, "token_types"},
 	} {
 		if _, err := New(c.m); !errors.Is(err, c.kind) || !strings.Contains(fmt.Sprint(err), c.want) {
 			t.Errorf("%v, want %v: %s", err, c.kind, c.want)
@@ -302,6 +330,15 @@ func TestEmbedRefused(t *testing.T) {
 			t.Errorf("%v, want %v: %s", err, c.kind, c.want)
 		}
 	}
+	if m, err = New(make(5, "")); err != nil {
+		t.Fatal(err)
+	}
+	for p := PoolMean; p <= PoolRank; p++ {
+		if _, err := m.Embed(context.Background(), [][]int32{{1}}, EmbedOptions{Pooling: p}); !errors.Is(err,
+			fault.Unsupported) {
+			t.Errorf("%v of scores: %v", p, err)
+		}
+	}
 	broken := make(0, "")
 	for i := range broken.Tensors {
 		if x := &broken.Tensors[i]; x.Name == "blk.1.ffn_down.bias" {
@@ -314,6 +351,42 @@ func TestEmbedRefused(t *testing.T) {
 	if _, err := m.Embed(context.Background(), [][]int32{{1, 2}}, EmbedOptions{Pooling: PoolMean}); !errors.Is(err,
 		fault.Broken) {
 		t.Errorf("a bias that is NaN: %v", err)
+	}
+}
+
+// TestDecisionStates checks that scores of the last tokens of chunks are those of all tokens, and that progress does not
+// go back between the layers and those of the head.
+func TestDecisionStates(t *testing.T) {
+	c := encoders[5]
+	m, err := New(lacking(listed(c.arch, c.keys, c.tensors), c.without...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := 0.0
+	run := Run{Tokens: text(60), Chunk: 20, Workers: 2, Progress: func(p Progress) {
+		if p.Done < done {
+			t.Errorf("%v of the work done, after %v", p.Done, done)
+		}
+		done = p.Done
+	}}
+	all, err := m.Forward(context.Background(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done != 1 {
+		t.Errorf("%v of the work done", done)
+	}
+	run.First, run.Progress = 15, nil
+	some, err := m.Forward(context.Background(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []float32
+	for i := 0; i < 60; i += 20 {
+		want = append(want, all.data[(i+15)*c.width:(i+20)*c.width]...)
+	}
+	if !slices.Equal(some.data, want) || some.Rows != 15 || some.width != c.width {
+		t.Errorf("%d rows of %d scores: %v, want %v", some.Rows, some.width, some.data, want)
 	}
 }
 

@@ -31,6 +31,14 @@ func (m *Model) Forward(ctx context.Context, r Run) (*States, error) {
 // forward is Forward for several runs, which differ in their chunks only. The states are
 // those of the runs, one after the other.
 func (m *Model) forward(ctx context.Context, runs []*Run) (*States, error) {
+	if m.decision != nil {
+		return m.decide(ctx, runs)
+	}
+	return m.run(ctx, runs)
+}
+
+// run is forward without a decision head.
+func (m *Model) run(ctx context.Context, runs []*Run) (*States, error) {
 	r := runs[0]
 	s, err := m.newStream(ctx, runs, newWorkspace(r.Workers))
 	if err != nil {

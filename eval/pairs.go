@@ -84,6 +84,9 @@ func (m *Model) pairable() error {
 		return fault.Errorf(fault.Unsupported, "%s: models of architecture %q cannot be run next to their base: %s",
 			m.source.Path, m.p.arch, what)
 	}
+	if m.decision != nil {
+		return refuse("they have a decision head")
+	}
 	for i := range m.layers {
 		for part := range m.layers[i].parts() {
 			switch x := part.(type) {

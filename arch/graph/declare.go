@@ -209,6 +209,8 @@ func (d *Decl) countLayers() {
 		d.fail(fault.Unsupported, "%q is %d: llama.cpp loads at most %d", key, all, limits.MaxLayers)
 	}
 	d.layers, d.all = int(min(all, d.Size("n_layer"))), int(all)
+	n := int(d.countDecision())
+	d.layers, d.all, d.decisionLayers = d.layers-n, d.all-n, n
 	d.countPasses()
 }
 

@@ -79,6 +79,8 @@ func (d *Decl) second() {
 		if d.err == nil {
 			d.decoderLayers = int(n)
 		}
+	case Decision:
+		d.decide(x)
 	default:
 		d.unknown("second stack", x)
 	}

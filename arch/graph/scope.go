@@ -40,6 +40,8 @@ type facts struct {
 	all    int // with MTP layers
 	// decoderLayers is the number of layers of Decoder, 0 before they are declared
 	decoderLayers int
+	// decisionLayers is the number of layers of Decision, which layers and all do not count
+	decisionLayers int
 }
 
 // list is a value of several numbers.

@@ -31,8 +31,11 @@ func (m *Model) Summary() string {
 	rest.add(l.order()...)
 	rest.add(s.outside()...)
 	rest.add(l.rest...)
-	if x, ok := m.Second.(Decoder); ok {
+	switch x := m.Second.(type) {
+	case Decoder:
 		rest.add("a decoder of " + strings.Join(s.steps(x.Layer).mixers, " and "))
+	case Decision:
+		rest.add("a decision head of " + strings.Join(s.steps(x.Layer).mixers, " and "))
 	}
 	var parts []string
 	for _, p := range []phrases{l.mixers, l.ffns, rest} {

@@ -18,6 +18,9 @@ func TestSummary(t *testing.T) {
 		{Model{Norm: RMS, Layer: layer(Attention{Sees: Both}, swiGLU), Head: Pool{}, Second: Decoder{Layer: append(
 			[]Step{Residual{Pre: norm, Part: Attention{}}}, layer(CrossAttention{}, swiGLU)...)}},
 			"bidirectional attention; SwiGLU; pooling, a decoder of attention and cross-attention"},
+		{Model{Norm: LayerNorm, Layer: layer(Attention{Sees: Both, Steps: []HeadStep{RoPE{}}}, swiGLU), Head: Pool{},
+			Second: Decision{Norm: LayerNorm, Layer: layer(Attention{Sees: Both}, FFN{Act: ReLU, Gate: NoGate})}},
+			"bidirectional attention, RoPE NeoX; SwiGLU; layer norm, pooling, a decision head of bidirectional attention"},
 		{Model{Norm: RMS, Layer: layer(Attention{Steps: []HeadStep{RoPE{Pairs: Interleaved}}}, Choose{
 			{In: Has("ffn_gate_inp"), Then: MoE{Router: Router{Score: Softmax, TopKNorm: true}, Experts: swiGLU}},
 			{In: Every{}, Then: swiGLU}}), Head: LM{}},

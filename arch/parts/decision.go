@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -29,6 +30,12 @@ func Temperatures(c *config.View) (m gguf.Metadata, err error) {
 // DecisionKeys are the keys of a decision model that reads answers from logits: programs ask by its type of prompt and
 // divide logits by its temperatures, after the graph.
 var DecisionKeys = []string{"decision.type", "decision.temperature.*"}
+
+// DecisionHead is the graph of DeciderLayers. Its activation is the default of PyTorch's TransformerEncoderLayer.
+var DecisionHead = graph.Decision{
+	Layers: "@decision.block_count or 0", Norm: graph.LayerNorm,
+	Layer: PreNorm(Bidirectional(), graph.FFN{Act: graph.ReLU, Gate: graph.NoGate}),
+}
 
 // DecisionType is the row of the model's prompting scheme. known are keys of the settings with their required values.
 func DecisionType(name string, known ...[2]string) table.Row {

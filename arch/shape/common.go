@@ -43,8 +43,8 @@ var Common = Rules{
 		"token_types": "n_embd, n_types",
 		"output_norm": "n_embd", "output": "n_embd, n_vocab",
 		"rope_freqs": "n_rot / 2",
-		"cls":        "n_embd, n_embd", "cls.norm": "n_embd", "cls.output": "n_embd, n_labels",
-		"dense_2": "@dense_2_feat_in, @dense_2_feat_out", "dense_3": "@dense_3_feat_in, @dense_3_feat_out",
+		"cls.output": "n_embd, n_labels",
+		"dense_2":    "@dense_2_feat_in, @dense_2_feat_out", "dense_3": "@dense_3_feat_in, @dense_3_feat_out",
 
 		"attn_norm": "n_embd", "attn_norm_2": "n_embd", "post_attention_norm": "n_embd",
 		"ffn_norm": "n_embd", "post_ffw_norm": "n_embd",
@@ -69,9 +69,7 @@ var Common = Rules{
 		"nextn.shared_head_head": "n_embd, n_vocab", "nextn.shared_head_norm": "n_embd",
 
 		"ssm_conv1d": "d_conv, d_inner", "ssm_dt": "dt_rank, d_inner", "ssm_a": "d_state, d_inner",
-		"ssm_out":        "d_inner, n_embd",
-		"shortconv.conv": "@shortconv.l_cache, n_embd", "shortconv.in_proj": "n_embd, 3 * n_embd",
-		"shortconv.out_proj": "n_embd, n_embd",
+		"ssm_out": "d_inner, n_embd",
 
 		// T5
 		"attn_o": "n_head * n_embd_head_v, n_embd", "cross_attn_norm": "n_embd",

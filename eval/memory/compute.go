@@ -38,6 +38,7 @@ type batch struct {
 	compressedMasks                      map[int64]*result // of compressed vectors, by the tokens of one
 
 	layerSteps []graph.Step // of a layer
+	centered   bool         // norms subtract the mean
 	crosses    bool         // they have CrossAttention, after which only the outputs' tokens go on
 	pools      *poolInputs
 
@@ -58,7 +59,8 @@ func (p *model) compute(tokens, sequences int64, caches []*Cache) int64 {
 	if p.err != nil {
 		return 0
 	}
-	b := &batch{model: p, caches: caches, scope: p.decl.At(-1), tokens: tokens, sequences: max(1, min(sequences, tokens))}
+	b := &batch{model: p, caches: caches, scope: p.decl.At(-1), tokens: tokens, sequences: max(1, min(sequences, tokens)),
+		centered: p.graph.Norm.Centered}
 	if p.noCache {
 		b.sequences = 1 // of states that are zero
 	}
@@ -76,7 +78,8 @@ func (p *model) compute(tokens, sequences int64, caches []*Cache) int64 {
 	}
 	layers = layers[:min(len(layers), maxGraphLayers)]
 	for i, layer := range layers {
-		b.scope, b.last, b.input, b.chosen = at(layer), i == len(layers)-1, x, map[*result]*result{}
+		b.scope, b.input, b.chosen = at(layer), x, map[*result]*result{}
+		b.last = i == len(layers)-1 && p.decl.DecisionLayers() == 0
 		if i > 0 && b.wide != nil && (b.scope.Holds("i <= @n_deepstack_layers") || b.scope.Holds("0 < @deepstack_mapping")) {
 			x = b.inPlace(x.bytes, x, b.partView(b.wide, x.bytes))
 		}
@@ -87,7 +90,7 @@ func (p *model) compute(tokens, sequences int64, caches []*Cache) int64 {
 	}
 	b.scope, b.last = p.decl.At(-1), false
 	x = b.joinStreams(x)
-	x = b.steps(final, x)
+	x = b.decide(b.steps(final, x))
 	x.kept = true
 	b.expand(x)
 	if !p.noLogits {
@@ -220,7 +223,7 @@ func (b *batch) norm(x *result, n graph.Norm) *result {
 
 // bareNorm adds a norm of the model's kind.
 func (b *batch) bareNorm(x *result) *result {
-	if b.graph.Norm.Centered {
+	if b.centered {
 		return b.op(x.bytes, x)
 	}
 	return b.inPlace(x.bytes, x)

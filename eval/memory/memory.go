@@ -307,7 +307,7 @@ func (p *model) reads(tensor string) bool {
 		return !slices.Contains(p.notLoaded, tensor)
 	}
 	i, err := strconv.Atoi(m[1])
-	return err != nil || i < p.decl.Layers() || slices.ContainsFunc(p.draftPrefixes,
+	return err != nil || i < p.decl.Layers()+p.decl.DecisionLayers() || slices.ContainsFunc(p.draftPrefixes,
 		func(s string) bool { return strings.HasPrefix(m[2], s) })
 }
 
