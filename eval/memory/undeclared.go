@@ -1,8 +1,6 @@
 package memory
 
 import (
-	"strconv"
-
 	"ggforge/arch/graph"
 )
 
@@ -36,13 +34,6 @@ var undeclaredRows = []undeclared{
 		return c
 	}},
 	{name: "wavtokenizer-dec", runtime: []graph.Quirk{graph.NoCache{}}},
-}
-
-const indexerKey graph.Num = "@attention.indexer.key_length or 0"
-
-// ne returns the dimensions of a tensor of the layer.
-func (l layer) ne(tensor string) []int64 {
-	return l.file.Tensors["blk."+strconv.Itoa(l.Layer())+"."+tensor+".weight"]
 }
 
 // lookup returns the row of an architecture without a graph.

@@ -175,7 +175,7 @@ func (r *run) integers(op string, x, y int64) Value {
 			r.limit("an integer beyond 64 bits")
 		}
 		if y > 63 {
-			y, b = y%2+2, big.NewInt(y%2+2)
+			b = big.NewInt(y%2 + 2)
 		}
 		return r.integer(a.Exp(a, b, nil))
 	}

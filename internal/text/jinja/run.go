@@ -172,9 +172,8 @@ func (r *run) statement(st stmt, s *scope) control {
 	case *set:
 		r.assign(st.target, r.eval(st.value, s), s)
 	case *setBlock:
-		v := Value("")
 		c := done
-		v = r.capture(func() { c = r.exec(st.body, s.inner()) })
+		var v Value = r.capture(func() { c = r.exec(st.body, s.inner()) })
 		if c != done {
 			return c
 		}
