@@ -246,18 +246,21 @@ golden: build
 endif
 
 # Reads and runs our files with programs of others, which are installed in READERS: two packages of
-# npm (test/interop/readers/package.json) and a module of Go.
+# npm (test/interop/readers/package.json) and two modules of Go.
 READERS ?= out/readers
 ifeq ($(and $(shell command -v node),$(shell command -v npm)),)
 readers:
 	@echo 'readers: node or npm is not installed (apt-get install nodejs npm): nothing read'
 else
 readers: build
-	mkdir -p $(READERS)/parser
+	mkdir -p $(READERS)/parser $(READERS)/ollama
 	cp test/interop/readers/package.json test/interop/readers/*.mjs $(READERS)
 	cp test/interop/readers/parser/* $(READERS)/parser
+	cp test/interop/readers/modelfile/go.* $(READERS)/ollama
+	cp test/interop/readers/modelfile/main.go.txt $(READERS)/ollama/main.go
 	cd $(READERS) && npm install --no-audit --no-fund --no-package-lock --ignore-scripts
 	cd $(READERS)/parser && go build -o ../parse .
+	cd $(READERS)/ollama && go build -o ../modelfile .
 	$(SIMD) READERS=$(abspath $(READERS)) GGFORGE_BIN=$(abspath bin) go test -count=1 -v ./test/interop -run '^TestReaders'
 endif
 
