@@ -43,8 +43,9 @@ type folder struct {
 }
 
 // list lists the files of a folder; nothing is read of them. Links, pipes and the like are errors of kind
-// fault.Refused, and so are files of more than most bytes, 0 for any size; names are checked by check.
-func list(dir string, most int64, check func(name string) error) (*folder, error) {
+// fault.Refused, and so are files of fewer than least or more than most bytes, 0 for any size; names are checked by
+// check.
+func list(dir string, least, most int64, check func(name string) error) (*folder, error) {
 	info, err := disk.Stat(dir)
 	if err == nil && info.IsDir() {
 		dir, err = filepath.EvalSymlinks(dir) // a link to the folder may be named; none in it is followed
@@ -89,6 +90,10 @@ func list(dir string, most int64, check func(name string) error) (*folder, error
 		if most > 0 && info.Size() > most {
 			refused = append(refused, fmt.Sprintf("%s: has %d bytes, and the hub takes at most %d: "+
 				"shards of 45G fit (split of a plan, or ggtool split)", name, info.Size(), most))
+		}
+		if info.Size() < least {
+			refused = append(refused, fmt.Sprintf("%s: is empty: objects are made of parts, and parts have at least %d "+
+				"byte", name, least))
 		}
 		if err := check(name); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"ggforge/fault"
 	"ggforge/internal/io/bucket"
 )
 
@@ -53,10 +54,19 @@ func (p *Push) toBucket(ctx context.Context, s *state) (*Result, error) {
 			r.Sent -= p.folder.find(name).Bytes
 		},
 		Progress: func(done, total int64) { p.progress(Progress{Part: "send", Done: done, Total: total}) }})
+	err = refused(err)
 	for _, state := range p.states {
 		r.Changed = r.Changed || state == Sent
 	}
 	return r, err
+}
+
+// refused makes an error about access one of kind fault.Refused, as the hub's are.
+func refused(err error) error {
+	if bucket.IsDenied(err) {
+		return fault.Errorf(fault.Refused, "%w", err)
+	}
+	return err
 }
 
 // predictBucket returns what toBucket would do, by names and sizes.
@@ -71,7 +81,7 @@ func (p *Push) predictBucket(ctx context.Context, known *sums) (*Result, error) 
 	}
 	list, err := client.List(ctx, p.object, maxListed)
 	if err != nil {
-		return nil, err
+		return nil, refused(err)
 	}
 	r := &Result{}
 	there := map[string]int64{}

@@ -3,20 +3,55 @@ package push_test
 import (
 	"errors"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"ggforge/fault"
 	"ggforge/publish/push"
 	"ggforge/test/buckettest"
 )
 
+// TestObjectsRefused pushes to a server of objects that refuses access.
+func TestObjectsRefused(t *testing.T) {
+	dir, _ := release(t)
+	if err := os.Remove(filepath.Join(dir, "empty.txt")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "SHA256SUMS")); err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		buckettest.Fail(w, http.StatusForbidden, "AccessDenied")
+	}))
+	defer s.Close()
+	p, err := push.Prepare(dir, "s3://bucket/models/x", push.Options{S3Endpoint: s.URL, Pause: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, run := p.Run(t.Context())
+	_, predict := p.Predict(t.Context())
+	for _, err := range []error{run, predict} {
+		if !errors.Is(err, fault.Refused) || !errors.Is(err, fs.ErrPermission) ||
+			!strings.Contains(err.Error(), "AWS_SECRET_ACCESS_KEY") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 // TestObjects pushes a folder to S3: again, with changes, with and without Force.
 func TestObjects(t *testing.T) {
 	dir, files := release(t)
-	if err := os.Remove(filepath.Join(dir, "empty.txt")); err != nil { // no object is empty
+	if _, err := push.Prepare(dir, "s3://bucket/models/x", push.Options{}); !errors.Is(err, fault.Refused) ||
+		!strings.Contains(err.Error(), "empty.txt: is empty") {
+		t.Errorf("an empty file: %v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, "empty.txt")); err != nil {
 		t.Fatal(err)
 	}
 	delete(files, "empty.txt")

@@ -181,20 +181,20 @@ const maxParallel = 64
 
 // Prepare lists the files of a folder that is to be published. Nothing is sent, and no file is read. Errors:
 // fault.Usage for names that the destination does not take, fault.Refused for links, pipes and files that are too
-// large, fault.Incomplete for a release that is not finished.
+// large, or empty where objects are not, fault.Incomplete for a release that is not finished.
 func Prepare(dir, to string, opt Options) (*Push, error) {
 	p, err := parse(to, opt)
 	if err != nil {
 		return nil, err
 	}
-	most, check := int64(hub.MaxObject), checkHubName
+	least, most, check := int64(0), int64(hub.MaxObject), checkHubName
 	if bucket.Is(to) {
-		most, check = 0, func(name string) error {
+		least, most, check = 1, 0, func(name string) error {
 			_, err := bucket.Parse(p.object.String() + name)
 			return err
 		}
 	}
-	p.folder, err = list(dir, most, check)
+	p.folder, err = list(dir, least, most, check)
 	return p, err
 }
 

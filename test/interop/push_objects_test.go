@@ -310,7 +310,7 @@ func TestPushObjects(t *testing.T) {
 		p.t = t
 		dir, _ := folder(3, 1)
 		t.Setenv("AWS_SECRET_ACCESS_KEY", "another-interop-secret")
-		if code, out := p.push(0, false, nil, dir, "s3://models/refused"); code != 1 ||
+		if code, out := p.push(0, false, nil, dir, "s3://models/refused"); code != 5 ||
 			!strings.Contains(out, "403 Forbidden") {
 			t.Errorf("another key: exit code %d:\n%s", code, out)
 		}
@@ -320,7 +320,7 @@ func TestPushObjects(t *testing.T) {
 		}
 		must(t, os.WriteFile(filepath.Join(dir, "empty.txt"), nil, 0o666))
 		code, out := p.push(0, false, nil, dir, "s3://models/refused")
-		if code != 4 || !strings.Contains(out, "empty.txt") {
+		if code != 5 || !strings.Contains(out, "empty.txt: is empty") {
 			t.Errorf("an empty file: exit code %d:\n%s", code, out)
 		}
 		if names := list("s3://models/refused"); len(names) > 0 {

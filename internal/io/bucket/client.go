@@ -166,6 +166,12 @@ func explained(err error, name string) error {
 	return a
 }
 
+// IsDenied reports whether err is the answer of a server that refuses access.
+func IsDenied(err error) bool {
+	var a *answer
+	return errors.As(err, &a) && a.Is(fs.ErrPermission)
+}
+
 // Denied adds the usual places of keys to an error about access.
 func Denied(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
