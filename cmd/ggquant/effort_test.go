@@ -92,8 +92,8 @@ func TestEffort(t *testing.T) {
 			t.Errorf("%s: metadata %v, want %v", c.in, b.Metadata, a.Metadata)
 		}
 		if method, _ := b.Metadata.Get("quantize.calibration.method"); strings.Contains(method.String(),
-			"moved targets") != (c.effort == "best") ||
-			strings.Contains(method.String(), "gradients") != (c.in == mixtral) {
+			"gradients at outputs, tensor after tensor: moved targets") != (c.effort == "best") ||
+			strings.Contains(method.String(), "embedding: gradients") != (c.in == mixtral) {
 			t.Errorf("%s, %s: method %v", c.in, c.effort, method)
 		}
 		if len(a.Tensors) != len(b.Tensors) || len(a.Tensors) != len(report.Tensors) {

@@ -206,7 +206,7 @@ func (c *Calibration) matrix(sums *imatrix.Sums) *imatrix.Matrix {
 	return sums.Matrix(cmp.Or(c.Name, matrixName))
 }
 
-// gradientTokens is about the number of tokens for gradients at the embedding, with EffortBest; gradientTokensHigh with
+// gradientTokens is about the number of tokens for gradients, with EffortBest; gradientTokensHigh with
 // EffortHigh, where a backward pass takes three to four times as long as the rest.
 const (
 	gradientTokens     = 16384
@@ -244,11 +244,16 @@ func (c *Calibration) options(path string) calibrate.Options {
 }
 
 // metadata returns the keys of outputs about their calibration; gradients reports whether the embedding was encoded by
-// gradients.
-func (c *Calibration) metadata(gradients bool) []gguf.KV {
-	method := "second moments of inputs: error feedback, coordinate descent"
+// gradients, twoSided whether matrices were.
+func (c *Calibration) metadata(gradients, twoSided bool) []gguf.KV {
+	method := "second moments of inputs"
+	if twoSided {
+		method += " and of gradients at outputs"
+	}
 	if c.Effort == calibrate.EffortBest {
-		method = "second moments of inputs, tensor after tensor: moved targets, error feedback, coordinate descent"
+		method += ", tensor after tensor: moved targets, error feedback, coordinate descent"
+	} else {
+		method += ": error feedback, coordinate descent"
 	}
 	if gradients {
 		method += "; embedding: gradients"

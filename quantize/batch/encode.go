@@ -63,6 +63,7 @@ func (o *Request) encodeBest(ctx context.Context, b *quantize.Batch, m *model.Mo
 	opt.Collect, opt.Shared = nil, new(calibrate.Shared)
 	var all closers
 	defer func() {
+		err = errors.Join(err, opt.Shared.Close())
 		if err != nil {
 			all.Close()
 		}
@@ -126,12 +127,13 @@ func (o *Request) encodedBlocks(blocks *calibrate.Blocks) quantize.EncodedBlocks
 			return &quantize.ReportCalibration{Before: l.Before, After: l.After, TraceRatio: l.TraceRatio,
 				Gradients: l.Gradients}
 		},
-		Metadata: o.Calibration.metadata(blocks.Gradients()),
+		Metadata: o.Calibration.metadata(blocks.Gradients(), blocks.TwoSided),
 	}
 }
 
 // expectBlocks gives outputs that are not written the metadata of their calibration, for their sizes. Whether the
-// embedding is encoded by gradients is known after the run only: it is assumed if its type changes.
+// embedding and rows of matrices are encoded by gradients is known after the run only: it is assumed, of the embedding
+// if its type changes.
 func (o *Request) expectBlocks(b *quantize.Batch) {
 	gradients := false
 	for _, j := range b.Jobs {
@@ -140,14 +142,18 @@ func (o *Request) expectBlocks(b *quantize.Batch) {
 			gradients = gradients || d.Name == "token_embd.weight" && d.To != d.From && calibrate.Supported(d.To)
 		}
 	}
-	b.SetBlocks(quantize.EncodedBlocks{Metadata: o.Calibration.metadata(gradients)})
+	best := o.Calibration.Effort == calibrate.EffortBest
+	b.SetBlocks(quantize.EncodedBlocks{Metadata: o.Calibration.metadata(gradients, best)})
 	o.warn("sizes are estimates, up to 64 bytes off: metadata about the calibration are known after the run only")
 }
 
 // warnGradients warns if the embedding is encoded without gradients.
 func (o *Request) warnGradients(blocks *calibrate.Blocks) {
 	if blocks.NoGradients != nil {
-		o.warn(fmt.Sprintf("embedding encoded without gradients, all its weights count equally: %v",
-			blocks.NoGradients))
+		what := "embedding encoded without gradients, all its weights count equally"
+		if o.Calibration.Effort == calibrate.EffortBest {
+			what += ", and matrices row by row"
+		}
+		o.warn(fmt.Sprintf("%s: %v", what, blocks.NoGradients))
 	}
 }

@@ -17,10 +17,13 @@ import (
 
 // Best encodes the tensors of one output one after the other: each by the inputs that it gets from the already
 // quantized layers before it, and with a target that corrects for their errors (TargetCorrection). out is the output
-// as it would be written without calibration; all tensors with inputs whose type changes are encoded.
+// as it would be written without calibration; all tensors with inputs whose type changes are encoded. With
+// Options.Gradients and Feedback, rows of a matrix correct for the errors of those before them.
 //
-// Memory: that of eval.Model.Pair, and before it of eval.Model.Backward if Options.Gradients are wanted, and for each
-// distinct input of a layer, or of an expert, 16 bytes for each pair of columns in the same range.
+// Memory: that of eval.Model.Pair, and for each distinct input of a layer, or of an expert, 16 bytes for each pair of
+// columns in the same range; for the matrix that is encoded, 8 bytes for each pair of rows in the same range (MaxRows)
+// and 8 bytes for each weight of a range. Before it, if Options.Gradients are wanted, that of eval.Model.Backward, and
+// 4 bytes for each pair of rows in the same range of the matrices of a layer or of an expert.
 func Best(ctx context.Context, m, out *model.Model, opt Options) (*Blocks, error) {
 	opt.defaults()
 	base, err := eval.New(m)
@@ -33,7 +36,11 @@ func Best(ctx context.Context, m, out *model.Model, opt Options) (*Blocks, error
 	}
 	c := &best{encoder: encoder{ctx: ctx, opt: &opt, blocks: blocks}, slots: map[string]*mixedSource{},
 		embeddings: base.EmbeddingTensors(), inputs: map[key]*inputPair{}}
-	if err := errors.Join(c.all(base, out), c.journal.close()); err != nil {
+	err = errors.Join(c.all(base, out), c.journal.close())
+	if c.opt.Shared == nil {
+		err = errors.Join(err, c.outputs.close())
+	}
+	if err != nil {
 		blocks.Close()
 		return nil, err
 	}
@@ -134,10 +141,14 @@ func (c *best) all(base *eval.Model, out *model.Model) error {
 		return err
 	}
 	c.progress = newProgress(m, targets, passes*len(c.opt.Run.Tokens), c.opt.MaxColumns, c.opt.Progress)
-	if c.slots[c.embeddings[0]] != nil && (c.opt.Shared == nil || !c.opt.Shared.known) {
+	if c.opt.Shared == nil || !c.opt.Shared.known {
 		c.progress.backwards(c.opt)
 	}
 	c.progress.without(c.blocks)
+	if err := c.backwards(base); err != nil {
+		return err
+	}
+	c.blocks.TwoSided = c.twoSided()
 	if err := c.encodeEmbeddings(base); err != nil {
 		return err
 	}
@@ -160,7 +171,8 @@ func (c *best) resume(base, out *eval.Model, targets []Target) error {
 	if err != nil {
 		return err
 	}
-	id, err := runID(c.ctx, base, c.opt, fmt.Sprintf("%s best %v %s", tokensHash(c.opt.Run.Tokens), c.opt.Share, made))
+	id, err := runID(c.ctx, base, c.opt, fmt.Sprintf("%s best two-sided %v %d %s", tokensHash(c.opt.Run.Tokens),
+		c.opt.Share, c.opt.MaxRows, made))
 	if err != nil {
 		return err
 	}
@@ -171,11 +183,6 @@ func (c *best) resume(base, out *eval.Model, targets []Target) error {
 // encodeEmbeddings encodes the embeddings, the first tensors that a text reads. For a tied output matrix the inputs
 // are the base's.
 func (c *best) encodeEmbeddings(base *eval.Model) error {
-	if c.slots[c.embeddings[0]] != nil {
-		if err := c.costsOfRows(base); err != nil {
-			return err
-		}
-	}
 	for _, name := range c.embeddings {
 		s := c.slots[name]
 		if s == nil {
@@ -194,27 +201,60 @@ func (c *best) encodeEmbeddings(base *eval.Model) error {
 	return nil
 }
 
-// Shared caches results of the base model for several outputs that Best encodes.
+// Shared caches results of the base model for several outputs that Best encodes. Close frees the space of those in a
+// file.
 type Shared struct {
-	known   bool // costs and why are set
+	known   bool // costs, outputs and why are set
 	costs   map[string]*Moments
+	outputs *outputMoments
 	why     error      // reason why there are no costs
 	moments []*Moments // of the base's inputs of the output matrix, nil until needed
 	rows    int
 }
 
-// costsOfRows is gradients, computed once for all outputs.
-func (c *best) costsOfRows(base *eval.Model) error {
+// Close frees the space of results in a file.
+func (s *Shared) Close() error {
+	err := s.outputs.close()
+	*s = Shared{}
+	return err
+}
+
+// backwards computes the costs of errors in embedding rows and the moments of gradients at outputs, once for all
+// outputs.
+func (c *best) backwards(base *eval.Model) (err error) {
 	s := c.opt.Shared
 	if s != nil && s.known {
-		c.costs, c.blocks.NoGradients = s.costs, s.why
+		c.costs, c.outputs, c.blocks.NoGradients = s.costs, s.outputs, s.why
 		return nil
 	}
-	err := c.gradients(base)
+	if c.opt.Gradients > 0 && c.opt.Feedback {
+		wanted := func(name string) bool { return c.slots[name] != nil }
+		if s != nil {
+			wanted = nil // other outputs have other types
+		}
+		if c.outputs, err = newOutputMoments(c.opt, wanted); err != nil {
+			return err
+		}
+	}
+	err = c.gradients(base)
 	if err == nil && s != nil {
-		s.known, s.costs, s.why = true, c.costs, c.blocks.NoGradients
+		s.known, s.costs, s.outputs, s.why = true, c.costs, c.outputs, c.blocks.NoGradients
+	} else if s != nil {
+		err = errors.Join(err, c.outputs.close())
 	}
 	return err
+}
+
+// twoSided reports whether a tensor of the output is encoded by gradients at its outputs.
+func (c *best) twoSided() bool {
+	if c.outputs != nil {
+		for k := range c.outputs.stored {
+			if c.slots[k.name] != nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // tied encodes a tied embedding without gradients: errors as embedding and as output matrix count alike on average.

@@ -47,6 +47,8 @@ type Blocks struct {
 	Errors []TensorError // by tensor and type, when all are encoded
 	// NoGradients is why the gradients of Options.Gradients could not be computed, else nil.
 	NoGradients error
+	// TwoSided is true if gradients at outputs told how errors of rows add up, in a matrix or more.
+	TwoSided bool
 
 	m       *model.Model
 	file    *disk.File

@@ -4,7 +4,8 @@
 // diagonal of H (an importance matrix).
 //
 //	Run   moments of the base model's inputs ──► error feedback (GPTQ) ──► coordinate descent
-//	Best  the same tensor by tensor, with the inputs of the quantized model and target correction (GPTAQ)
+//	Best  the same tensor by tensor, with the inputs of the quantized model, target correction (GPTAQ), and feedback
+//	      between rows by the second moments of gradients at outputs (YAQA)
 //
 // Formats, types and sizes stay the same: only scales, minima and codes change.
 package calibrate

@@ -13,7 +13,9 @@ type Effort int
 const (
 	EffortMatrix Effort = iota // an importance matrix: the encoders of package quants, weighted by column
 	EffortHigh                 // blocks encoded against the second moments of the base model's inputs (Run)
-	EffortBest                 // as EffortHigh, tensor by tensor, with inputs of the quantized model and target correction (Best)
+	// EffortBest is as EffortHigh, tensor by tensor, with inputs of the quantized model, target correction and feedback
+	// between rows (Best).
+	EffortBest
 )
 
 var efforts = []string{"matrix", "high", "best"}

@@ -47,7 +47,13 @@ func (e *encoder) errors(r *eval.Model) (*Moments, error) {
 	var output *Curvature
 	opt.Only = func(s string) bool { return s == name }
 	opt.Linear = func(c *Curvature) error { output = c; return nil }
+	if o := e.outputs; o != nil {
+		opt.Outputs = func(in eval.LinearGradient) error { return o.add(e.ctx, in) }
+	}
 	rows, err := Fisher(e.ctx, m, opt)
+	if o := e.outputs; o != nil && err == nil {
+		err = o.flush(e.ctx)
+	}
 	e.progress.wentBack(1)
 	if errors.Is(err, fault.Unsupported) {
 		e.blocks.NoGradients = err

@@ -20,6 +20,8 @@ type encoder struct {
 	opt    *Options
 	blocks *Blocks
 	costs  map[string]*Moments // of errors in embedding rows, where gradients gave them
+	// outputs has the moments of the gradients at outputs, or is nil: rows are independent.
+	outputs *outputMoments
 
 	progress *progress // or nil
 	journal  *journal  // or nil
@@ -39,8 +41,16 @@ func (e *encoder) matrix(m matrix, typ gguf.Type, inputs int, moments []*Moments
 		return nil
 	}
 	k := e.blocks.of(t, m.of)
-	how := e.byMoments(typ, moments, to)
-	if err := e.each(k, m, how.encode); err != nil {
+	var how *method
+	var err error
+	if o := e.outputs.of(key{k.Name, m.at}, gguf.Rows(e.blocks.m.Tensors[m.tensor].NE)/int64(max(1, m.of))); o != nil {
+		how = e.byMoments(typ, moments, nil)
+		err = e.matrixTwoSided(k, m, how, to, o)
+	} else {
+		how = e.byMoments(typ, moments, to)
+		err = e.each(k, m, how.encode)
+	}
+	if err != nil {
 		return err
 	}
 	var ratio traces
@@ -155,12 +165,7 @@ func (e *encoder) some(k *encodedTensor, a, end int64, f func(w []float32, data 
 	for ; a < end; a += batchRows {
 		some := min(int64(batchRows), end-a)
 		w, data := w[:some*int64(n)], data[:some*perRow]
-		err := rows.Decode(src.Source, w, &buf, a, a+some)
-		for i, v := range w {
-			if err == nil && (math.IsNaN(float64(v)) || math.IsInf(float64(v), 0)) {
-				err = fault.Errorf(fault.Broken, "weight %d of row %d is %v", i%n, a+int64(i/n), v)
-			}
-		}
+		err := decode(src.Source, w, &buf, n, a)
 		if err == nil {
 			err = f(w, data, n)
 		}
@@ -171,6 +176,19 @@ func (e *encoder) some(k *encodedTensor, a, end int64, f func(w []float32, data 
 			return fmt.Errorf("%s: tensor %q: %w", e.blocks.m.Path, src.Name, err)
 		}
 		e.progress.encoded(src, float64(some)/float64(gguf.Rows(src.NE)))
+	}
+	return nil
+}
+
+// decode sets w to rows of n weights of a tensor, from row first on, which have to be finite.
+func decode(src rows.Source, w []float32, buf *[]byte, n int, first int64) error {
+	if err := rows.Decode(src, w, buf, first, first+int64(len(w)/n)); err != nil {
+		return err
+	}
+	for i, v := range w {
+		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+			return fault.Errorf(fault.Broken, "weight %d of row %d is %v", i%n, first+int64(i/n), v)
+		}
 	}
 	return nil
 }

@@ -45,6 +45,8 @@ type FisherOptions struct {
 	// Linear, if set, is called for each matrix with inputs, from the last layer to the first. It may keep the
 	// Curvature.
 	Linear func(*Curvature) error
+	// Outputs, if set, is called for each linear layer, in the order of the backward pass.
+	Outputs func(eval.LinearGradient) error
 	// Progress, if set, is called from one goroutine with the share that is done.
 	Progress func(done float64)
 }
@@ -74,7 +76,7 @@ func Fisher(ctx context.Context, m *model.Model, opt FisherOptions) (*Curvature,
 	if opt.Progress != nil {
 		g.Progress = func(p eval.Progress) { opt.Progress(p.Done) }
 	}
-	if opt.Linear != nil {
+	if opt.Linear != nil || opt.Outputs != nil {
 		g.Linear = f.linear
 	}
 	embed := f.tensors[r.EmbeddingTensors()[0]]
@@ -179,8 +181,13 @@ func ranges(columns, most, workers int) (parts []*MomentSums) {
 
 // linear adds the inputs and gradients of a matrix.
 func (f *fisher) linear(in eval.LinearGradient) error {
+	if f.opt.Outputs != nil {
+		if err := f.opt.Outputs(in); err != nil {
+			return err
+		}
+	}
 	at, ok := f.tensors[in.Name]
-	if f.opt.Only != nil && !f.opt.Only(in.Name) {
+	if f.opt.Linear == nil || f.opt.Only != nil && !f.opt.Only(in.Name) {
 		return nil
 	}
 	if !ok || f.m.Tensors[at].NE[0] != int64(in.Columns) || in.Rows == 0 {

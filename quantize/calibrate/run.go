@@ -25,10 +25,15 @@ type Options struct {
 	// MaxColumns is the largest size of H; 0 means 8192. Wider rows are cut into ranges of columns that are treated as
 	// independent.
 	MaxColumns int
+	// MaxRows is the largest size of the second moments of a matrix's outputs; 0 means 4096. Matrices of more rows are
+	// cut into ranges of rows that are treated as independent.
+	MaxRows int
 	// Feedback starts with error feedback (GPTQ).
 	Feedback bool
-	// Gradients is the number of chunks for gradients at the embedding, which give the cost of errors in its rows. With
-	// 0, or if the model cannot be run backwards (Blocks.NoGradients), all weights of it count equally.
+	// Gradients is the number of chunks for gradients. Those at the embedding give the cost of errors in its rows. With
+	// Feedback, those at the outputs of a matrix of a layer tell Best how errors of its rows add up. With 0, or if the
+	// model cannot be run backwards (Blocks.NoGradients), all weights of the embedding count equally and rows are
+	// independent.
 	Gradients int
 	// Collect, if set, gets the inputs of the same forward pass, for an importance matrix.
 	Collect *eval.Collector
@@ -60,6 +65,7 @@ type Options struct {
 // defaults replaces zero values.
 func (o *Options) defaults() {
 	o.Passes, o.MaxColumns = cmp.Or(o.Passes, 6), cmp.Or(o.MaxColumns, 8192)
+	o.MaxRows = cmp.Or(o.MaxRows, 4096)
 	o.Damping, o.Share = cmp.Or(o.Damping, 0.01), cmp.Or(o.Share, 1)
 }
 
