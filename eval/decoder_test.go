@@ -10,6 +10,7 @@ import (
 
 	"ggforge/convert"
 	"ggforge/eval"
+	"ggforge/eval/evaltest"
 	"ggforge/fault"
 	"ggforge/imatrix"
 	"ggforge/model"
@@ -17,26 +18,6 @@ import (
 	"ggforge/test/mutate"
 	"ggforge/tokenizer/vocab"
 )
-
-// decoderRun returns made-up sources and targets, as test/interop has them.
-func decoderRun(vocab int) eval.Run {
-	r := eval.Run{Chunk: 40, Workers: 2}
-	for i, n := range []struct{ source, target int }{{1, 1}, {9, 4}, {150, 170}, {33, 0}, {64, 40}, {5, 90}} {
-		next := func(k int) int32 { return int32((i*31 + k*7919 + 11) % min(900, vocab)) }
-		var source []int32
-		for k := range n.source {
-			source = append(source, next(k))
-		}
-		r.Sources, r.Lengths = append(r.Sources, source), append(r.Lengths, n.target+1)
-		r.Tokens = append(r.Tokens, 0)
-		for k := range n.target {
-			id := next(2*k + 500)
-			r.Tokens, r.Next = append(r.Tokens, id), append(r.Next, id)
-		}
-		r.Next = append(r.Next, 1)
-	}
-	return r
-}
 
 // openSpec opens the first made-up checkpoint of a spec, as converted to F32.
 func openSpec(t *testing.T, name string) *model.Model {
@@ -69,7 +50,7 @@ func TestDecoder(t *testing.T) {
 	for name, want := range map[string]float64{"t5": 1089.191342, "t5-base": 1047.556053, "umt5": 1081.521515,
 		"mt5": 1108.094589} {
 		r := newModel(t, openSpec(t, name))
-		p, err := r.Perplexity(t.Context(), decoderRun(r.Vocab()))
+		p, err := r.Perplexity(t.Context(), evaltest.Sources(r.Vocab()))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -84,7 +65,7 @@ func TestDecoder(t *testing.T) {
 // those of a pair do not depend on the others.
 func TestDecoderParts(t *testing.T) {
 	r := newModel(t, openSpec(t, "mt5"))
-	run := decoderRun(r.Vocab())
+	run := evaltest.Sources(r.Vocab())
 	p, err := r.Perplexity(t.Context(), run)
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +128,7 @@ func TestDecoderParts(t *testing.T) {
 func TestDecoderCompare(t *testing.T) {
 	m := openSpec(t, "t5")
 	r, other := newModel(t, m), newModel(t, scaled(m, "dec.blk.0.cross_attn_v"))
-	run := decoderRun(r.Vocab())
+	run := evaltest.Sources(r.Vocab())
 	var all []*eval.Comparison
 	compare := func() {
 		t.Helper()
@@ -182,7 +163,7 @@ func TestDecoderCompare(t *testing.T) {
 // tokens.
 func TestDecoderImportance(t *testing.T) {
 	r := newModel(t, openSpec(t, "t5"))
-	run := decoderRun(r.Vocab())
+	run := evaltest.Sources(r.Vocab())
 	sources := len(slices.Concat(run.Sources...))
 	collect := func(opt eval.Importance) *imatrix.Sums {
 		t.Helper()
@@ -223,7 +204,7 @@ func TestDecoderImportance(t *testing.T) {
 func TestDecoderRefusals(t *testing.T) {
 	r, encoder, llama := newModel(t, openSpec(t, "t5")), newModel(t, openSpec(t, "t5-encoder")),
 		newModel(t, openSpec(t, "llama"))
-	run := decoderRun(r.Vocab())
+	run := evaltest.Sources(r.Vocab())
 	plain := eval.Run{Tokens: make([]int32, 64), Chunk: 32}
 	change := func(f func(r *eval.Run)) eval.Run {
 		c := run

@@ -17,6 +17,7 @@ import (
 	"ggforge/internal/io/disk"
 	"ggforge/internal/kernel/cpu"
 	"ggforge/publish/release"
+	"ggforge/publish/sign/signtest"
 	"ggforge/test/hftest"
 )
 
@@ -163,7 +164,7 @@ func killed(t *testing.T, at int, args []string) bool {
 // --force, then makes the outputs of an undisturbed run, and meanwhile no folder has wrong sums or a wrong manifest.
 func TestReleaseKilled(t *testing.T) {
 	source, text := checkpointAndText(t)
-	key, _ := signingKey(t)
+	key, _ := signtest.Keys(t)
 	dir := t.TempDir()
 	flags := func(more ...string) []string {
 		return append([]string{"release", "--source", source, "--output", filepath.Join(dir, "out"), "--chunks", "1",

@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -19,35 +18,13 @@ import (
 	"time"
 
 	"ggforge/internal/io/disk"
-	"ggforge/publish/sign"
+	"ggforge/publish/sign/signtest"
 )
-
-// signingKey writes a new private key and its public key, and returns their paths.
-func signingKey(t *testing.T) (private, public string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	private, public = filepath.Join(dir, "key.pem"), filepath.Join(dir, "public.pem")
-	put(t, private, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
-	s, err := sign.ReadSigner(private, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	put(t, public, string(s.PublicKey))
-	return private, public
-}
 
 // TestSignVerb signs folders and verifies them: what is printed, and exit codes.
 func TestSignVerb(t *testing.T) {
-	key, public := signingKey(t)
-	_, other := signingKey(t)
+	key, public := signtest.Keys(t)
+	_, other := signtest.Keys(t)
 	dir := filepath.Join(t.TempDir(), "out")
 	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
 	for name, text := range map[string]string{"a.bin": "a", "sub/b.bin": "b", "README.md": "card", ".env": "private",
@@ -173,7 +150,7 @@ func chainFile(t *testing.T, key string) string {
 // TestSignRelease signs the folder of a release: its model is not hashed, only identified, and one that is not finished
 // is refused.
 func TestSignRelease(t *testing.T) {
-	key, public := signingKey(t)
+	key, public := signtest.Keys(t)
 	out := filepath.Join(t.TempDir(), "out")
 	expect(t, "release")(0, "", "--source", "../../test/testdata/gollama", "--output", out, "--type", "Q8_0")
 	var opened atomic.Int64

@@ -3,12 +3,7 @@ package release
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"os"
 	"path/filepath"
@@ -19,33 +14,8 @@ import (
 	"ggforge/fault"
 	"ggforge/model/digest"
 	"ggforge/publish/sign"
+	"ggforge/publish/sign/signtest"
 )
-
-// keyFile writes a new private key and its public key, and returns their paths.
-func keyFile(t *testing.T) (private, public string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	private, public = filepath.Join(dir, "key.pem"), filepath.Join(dir, "public.pem")
-	if err := os.WriteFile(private, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s, err := sign.ReadSigner(private, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(public, s.PublicKey, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	return private, public
-}
 
 // signedBy verifies a signature of the folder and compares the folder with it.
 func (b *bench) signedBy(public, name string) *sign.Signed {
@@ -71,8 +41,8 @@ func (b *bench) signedBy(public, name string) *sign.Signed {
 // TestSignature makes signed releases, again after changes of all kinds, and after a killed run.
 func TestSignature(t *testing.T) {
 	b := &bench{t: t, dir: filepath.Join(t.TempDir(), "out")}
-	key, public := keyFile(t)
-	other, otherPublic := keyFile(t)
+	key, public := signtest.Keys(t)
+	other, otherPublic := signtest.Keys(t)
 	const outputs = "outputs: [Q8_0]\n"
 	at := func(name string) string { return filepath.Join(b.dir, name) }
 	content := func(name string) []byte {
@@ -213,7 +183,7 @@ func TestSignature(t *testing.T) {
 // TestSignatureSize predicts the sizes of signatures.
 func TestSignatureSize(t *testing.T) {
 	b := &bench{t: t, dir: filepath.Join(t.TempDir(), "out")}
-	key, _ := keyFile(t)
+	key, _ := signtest.Keys(t)
 	plan := b.plan("outputs: [Q8_0]\nprovenance: true\nsign: {key: " + key + "}\n")
 	r, err := Prepare(context.Background(), plan, Options{Program: "test 1", Workers: 2})
 	if err != nil {

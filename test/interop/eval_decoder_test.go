@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ggforge/eval"
+	"ggforge/eval/evaltest"
 	"ggforge/model"
 	"ggforge/test/hftest"
 )
@@ -21,27 +22,6 @@ var decoderRuntimePy []byte
 
 // decoderSpecs are the specs of encoder-decoders.
 var decoderSpecs = strings.Fields("t5 t5-base umt5 mt5")
-
-// decoderRun returns made-up sources and targets of different lengths, some longer than the greatest distance of
-// positions, for a vocabulary of so many tokens.
-func decoderRun(vocab int) eval.Run {
-	r := eval.Run{Chunk: 40, Workers: 2}
-	for i, n := range []struct{ source, target int }{{1, 1}, {9, 4}, {150, 170}, {33, 0}, {64, 40}, {5, 90}} {
-		next := func(k int) int32 { return int32((i*31 + k*7919 + 11) % min(900, vocab)) }
-		var source []int32
-		for k := range n.source {
-			source = append(source, next(k))
-		}
-		r.Sources, r.Lengths = append(r.Sources, source), append(r.Lengths, n.target+1)
-		r.Tokens = append(r.Tokens, 0)
-		for k := range n.target {
-			id := next(2*k + 500)
-			r.Tokens, r.Next = append(r.Tokens, id), append(r.Next, id)
-		}
-		r.Next = append(r.Next, 1)
-	}
-	return r
-}
 
 // split returns the chunks of tokens of a run.
 func split(r eval.Run, tokens []int32) (list [][]int32) {
@@ -73,7 +53,7 @@ func TestDecoder(t *testing.T) {
 				defer m.Close()
 				e, err := eval.New(m)
 				must(t, err)
-				run := decoderRun(e.Vocab())
+				run := evaltest.Sources(e.Vocab())
 				p, err := e.Perplexity(t.Context(), run)
 				must(t, err)
 				input := map[string]any{"model": dir, "sources": run.Sources, "inputs": split(run, run.Tokens),
