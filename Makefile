@@ -256,8 +256,7 @@ readers: build
 	mkdir -p $(READERS)/parser $(READERS)/ollama
 	cp test/interop/readers/package.json test/interop/readers/*.mjs $(READERS)
 	cp test/interop/readers/parser/* $(READERS)/parser
-	cp test/interop/readers/modelfile/go.* $(READERS)/ollama
-	cp test/interop/readers/modelfile/main.go.txt $(READERS)/ollama/main.go
+	cp test/interop/readers/modelfile/* $(READERS)/ollama
 	cd $(READERS) && npm install --no-audit --no-fund --no-package-lock --ignore-scripts
 	cd $(READERS)/parser && go build -o ../parse .
 	cd $(READERS)/ollama && go build -o ../modelfile .
