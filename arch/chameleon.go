@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -18,9 +18,7 @@ var _ = register(chameleon)
 // chameleon is Meta's Chameleon, which reads and generates images as tokens. The VQ-VAE between images and tokens is
 // dropped. Source: the Chameleon class of the reference's converter.
 var chameleon = &table.Arch{
-	Name: "chameleon",
-	Shapes: shape.Rules{Tensors: shape.Merge(shape.NormsPerHead,
-		shape.Table{"attn_q_norm.bias": "n_embd_head_k, n_head", "attn_k_norm.bias": "n_embd_head_k, n_head_kv"})},
+	Name:      "chameleon",
 	Classes:   []string{"ChameleonForConditionalGeneration", "ChameleonForCausalLM"},
 	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
@@ -39,6 +37,23 @@ var chameleon = &table.Arch{
 		{HF: "model.layers.{bid}.self_attn.k_norm", GGUF: "blk.{bid}.attn_k_norm", Bias: table.MayBias,
 			Transform: normOfFirstHead("norm-of-first-head-k", (*config.View).HeadsKV)},
 	}, parts.MLPRows),
+	Graph: chameleonGraph(),
+}
+
+// chameleonGraph has layers of two kinds. With swin_norm, norms are of outputs, and the FFN reads the normalized output of
+// attention instead of the stream, as llama.cpp has it.
+func chameleonGraph() *graph.Model {
+	attention := graph.Attention{Steps: []graph.HeadStep{graph.QKLayerNorm{Eps: "0.00001"}, parts.Interleaved}}
+	m := parts.Decoder(graph.RMS, attention, parts.SwiGLU)
+	m.Layer = []graph.Step{graph.ChooseStep{
+		{In: graph.Where("(@swin_norm or 0) = 0"), Steps: m.Layer},
+		{In: graph.Every{}, Steps: []graph.Step{
+			graph.Residual{Part: attention, Post: graph.Norm{Name: "attn_norm"}},
+			graph.FromUpdate{Residual: graph.Residual{Part: parts.SwiGLU, Post: graph.Norm{Name: "ffn_norm"}}},
+		}},
+	}}
+	m.Head = graph.LM{Never: graph.TokenRange{From: 4, End: 8196}} // tokens of images
+	return m
 }
 
 // normOfFirstHead gives every head the weights of the first one, in the order of

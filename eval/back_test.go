@@ -224,7 +224,13 @@ func init() {
 	}
 	topK := graph.Router{Score: graph.Softmax, Bias: true, TopKNorm: true}
 	made := map[string]*graph.Model{
-		"llama-all":     all(graph.Interleaved, topK, graph.NoShared, graph.Norm{Name: "token_embd_norm"}),
+		"llama-all": all(graph.Interleaved, topK, graph.NoShared, graph.Norm{Name: "token_embd_norm"}),
+		"llama-never": {Norm: graph.RMS, Final: []graph.Step{graph.Normalize{Norm: graph.Norm{Name: "output_norm"}}},
+			Layer: []graph.Step{
+				graph.Residual{Pre: graph.Norm{Name: "attn_norm"}, Part: graph.Attention{
+					Steps: []graph.HeadStep{graph.QKLayerNorm{Eps: "0.01"}, graph.RoPE{Pairs: graph.Interleaved}}}},
+				graph.Residual{Pre: graph.Norm{Name: "ffn_norm"}, Part: graph.FFN{Act: graph.SiLU}},
+			}, Head: graph.LM{Never: graph.TokenRange{From: 3, End: 7}}}, // none is in a text
 		"llama-all-moe": all(graph.Interleaved, topK, graph.NoShared, graph.Norm{}),
 		"qwen2moe-all":  all(graph.NeoX, graph.Router{Score: graph.Softmax, Bias: true}, graph.NoShared, graph.Norm{}),
 	}
@@ -296,6 +302,12 @@ var backModels = []struct {
 	{"QK norm after RoPE", "hunyuan-dense", shape{change: func(m *model.Model) {
 		each(m, 1, "attn_q_norm.weight", 16)
 		each(m, 1, "attn_k_norm.weight", 16)
+	}}},
+	{"QK layer norm, tokens without probability", "llama-never", shape{change: func(m *model.Model) {
+		for name, heads := range map[string]int64{"attn_q_norm": 4, "attn_k_norm": 2} {
+			each(m, 1, name+".weight", 16, heads)
+			each(m, 0, name+".bias", 16, heads)
+		}
 	}}},
 	{"QK norm over all heads", "olmo2", shape{change: func(m *model.Model) {
 		without(m, "attn_norm.weight", "ffn_norm.weight")

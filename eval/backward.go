@@ -142,7 +142,7 @@ func withoutBackward(s step) string {
 		switch {
 		case b.sum != nil:
 			return "a norm of the residual stream has no backward pass"
-		case b.carry != 1 || r.input:
+		case b.carry != 1 || r.input || r.update:
 			return "their residual connections have no backward pass"
 		}
 		all := parallelMixers{b.part}
@@ -354,6 +354,7 @@ func (m *Model) klLoss(base *Model, d, e, p, q []float32) (float64, error) {
 
 // backLogits turns d from the gradient w.r.t. the logits into the gradient w.r.t. the outputs of the output matrix.
 func (m *Model) backLogits(d, logits []float32) {
+	clear(d[m.p.never.From:m.p.never.End])
 	if limit := float32(m.p.logitSoftCap); m.p.logitSoftCap != 0 {
 		for i, v := range logits {
 			t := v / limit

@@ -29,7 +29,8 @@ type params struct {
 	embedScale                 float64
 	finalScale                 float64 // of the inputs of the output matrix
 	logitScale, logitSoftCap   float64
-	bidirectional              bool // attention is not causal
+	never                      graph.TokenRange // tokens whose logits are the least number
+	bidirectional              bool             // attention is not causal
 	pooling, classifierPooling Pooling
 }
 
@@ -217,7 +218,10 @@ func (b *builder) head(of graph.Head) {
 			m.output = &linear{name: m.embed.Name, w: t.weights(m.embed, 0, p.vocab),
 				fold: t.folds.inputs(m.embed.Name, p.width)}
 		}
-		p.logitScale, p.logitSoftCap = b.float(h.Scale), b.floatOr(h.SoftCap, 0)
+		p.logitScale, p.logitSoftCap, p.never = b.float(h.Scale), b.floatOr(h.SoftCap, 0), h.Never
+		if p.vocab < h.Never.End {
+			b.fail(fault.Broken, "%d tokens, want %d or more", p.vocab, h.Never.End)
+		}
 		m.head = b.poolingHead(h.Rank)
 	case graph.Pool:
 		p.bidirectional = true
@@ -275,6 +279,8 @@ func (b *builder) steps(list []graph.Step) {
 				b.unsupported("without experts, the step", s)
 			}
 			l.steps[n].(*residual).input, l.keepsInput = true, true
+		case graph.FromUpdate:
+			b.fromUpdate(s)
 		case graph.Connected:
 			b.connected(s.Residual, newHyper(b, b.name("hc_"+s.Name), true))
 		case graph.Mixed:
@@ -344,6 +350,25 @@ func (b *builder) residual(branches graph.Parallel) {
 	b.layer.steps = append(b.layer.steps, r)
 }
 
+// fromUpdate adds a step whose branch reads what the one branch of the step before it has added.
+func (b *builder) fromUpdate(of graph.FromUpdate) {
+	n := len(b.layer.steps)
+	b.residual(graph.Parallel{of.Residual})
+	if len(b.layer.steps) == n {
+		return
+	}
+	r := b.layer.steps[n].(*residual)
+	var before *residual
+	if n > 0 {
+		before, _ = b.layer.steps[n-1].(*residual)
+	}
+	if before == nil || len(before.branches) != 1 || withExperts(before) != nil || withExperts(r) != nil ||
+		r.branches[0].pre != nil || reachOf(r.branches[0].part) != ownToken {
+		b.unsupported("here, the step", of)
+	}
+	r.update = true
+}
+
 // operations make the operation of a part of the layer, by the type of the part.
 var operations = map[reflect.Type]func(b *builder, p graph.Part) mixer{}
 
@@ -367,13 +392,13 @@ func (b *builder) part(p graph.Part) mixer {
 func implemented(v any) bool {
 	switch v := v.(type) {
 	case graph.Residual, graph.Parallel, graph.AddInput, graph.Normalize, graph.ScaleStream, graph.LearnedScale,
-		graph.ChooseStep, graph.Choose, graph.Nothing, graph.FromInput, graph.AddEmbedding, graph.Repeat, graph.HRM,
+		graph.ChooseStep, graph.Choose, graph.Nothing, graph.FromInput, graph.FromUpdate, graph.TokenRange, graph.AddEmbedding, graph.Repeat, graph.HRM,
 		graph.AltUp, graph.HyperConnections, graph.Connected, graph.Mixed, graph.AttentionResiduals, graph.Attended,
 		graph.Decision, graph.Decoder,
 		graph.GatedStreams, graph.FromStreams, graph.NgramEmbedding, graph.PooledIndexer,
 		graph.PerLayerEmbedding, graph.NormKind,
 		graph.Separate, graph.GatedQueries, graph.KeysAsValues, graph.SharedKV, graph.ValueExperts,
-		graph.RoPE, graph.QKNorm, graph.UnitNorm, graph.QueryGain, graph.ValueNorm, graph.Temperature, graph.Clamp,
+		graph.RoPE, graph.QKNorm, graph.QKLayerNorm, graph.UnitNorm, graph.QueryGain, graph.ValueNorm, graph.Temperature, graph.Clamp,
 		graph.On,
 		graph.SoftCap, graph.ALiBi, graph.RelativeBias, graph.Sinks, graph.OnScores,
 		graph.BlockIndexer, graph.Indexer, graph.SharedIndexer, graph.SharedKeyNorm,

@@ -25,8 +25,11 @@ type headRow struct {
 type (
 	// clampStep limits all values to ± the number.
 	clampStep float32
-	// normStep normalizes heads; norms may be nil. values is whether it is about values, not about queries and keys.
-	normStep struct{ q, k, v *headNorm }
+	// normStep normalizes heads; norms may be nil.
+	normStep struct {
+		q, k, v *headNorm
+		kind    *params // of norms, nil for that of the model
+	}
 	// ropeStep rotates queries and keys; the number is an index of Model.ropes.
 	ropeStep int
 	// gainStep multiplies each head of queries by its number.
@@ -53,6 +56,13 @@ func (b *builder) headSteps(steps []graph.HeadStep, h *heads, own bool) []headSt
 			if n.q != nil || n.k != nil {
 				list = append(list, n)
 			}
+		case graph.QKLayerNorm:
+			n := normStep{q: b.t.headNorm(b.name("attn_q_norm"), h.n, h.keyLen),
+				k: b.t.headNorm(b.name("attn_k_norm"), h.kv, h.keyLen), kind: &params{eps: b.float(s.Eps)}}
+			if n.q == nil || n.k == nil || !own {
+				b.t.fail(fault.Broken, "no tensor %q or %q", b.name("attn_q_norm.weight"), b.name("attn_k_norm.weight"))
+			}
+			list = append(list, n)
 		case graph.UnitNorm:
 			list = append(list, normStep{q: &headNorm{size: h.keyLen}, k: &headNorm{size: h.keyLen}})
 		case graph.QueryGain:
@@ -88,15 +98,25 @@ func (c clampStep) back(_ *stream, d, x headRow, _ int) {
 func (clampStep) needsInput() bool { return true }
 
 func (n normStep) apply(s *stream, row headRow, _ int) {
-	s.m.p.headNorm(n.q, row.q)
-	s.m.p.headNorm(n.k, row.k)
-	s.m.p.headNorm(n.v, row.v)
+	p := n.params(s)
+	p.headNorm(n.q, row.q)
+	p.headNorm(n.k, row.k)
+	p.headNorm(n.v, row.v)
 }
 
 func (n normStep) back(s *stream, d, x headRow, _ int) {
-	s.m.p.backHeadNorm(n.q, d.q, x.q)
-	s.m.p.backHeadNorm(n.k, d.k, x.k)
-	s.m.p.backHeadNorm(n.v, d.v, x.v)
+	p := n.params(s)
+	p.backHeadNorm(n.q, d.q, x.q)
+	p.backHeadNorm(n.k, d.k, x.k)
+	p.backHeadNorm(n.v, d.v, x.v)
+}
+
+// params has the kind of norms.
+func (n normStep) params(s *stream) *params {
+	if n.kind != nil {
+		return n.kind
+	}
+	return s.m.p
 }
 
 func (normStep) needsInput() bool { return true }

@@ -39,6 +39,7 @@ type residual struct {
 	branches []branch
 	apart    bool // the branches have several norms, or none
 	input    bool // the branches, which have experts, read the layer's input
+	update   bool // the branch reads what the branch of the step before has added, which is in stream.y
 }
 
 // branch is a part with its norms: stream = sum(carry · stream + scale · post(part(pre(stream)))).
@@ -242,6 +243,10 @@ func (r *residual) forward(s *stream, h []float32, n int, last bool) ([]float32,
 		before = buffer.Resize(&s.before, len(h))
 		copy(before, h)
 	}
+	if r.update {
+		x = buffer.Resize(&s.x, len(h))
+		copy(x, s.y[:len(h)])
+	}
 	wanted := false // only states of wanted tokens are left
 	for i := range r.branches {
 		b := &r.branches[i]
@@ -300,7 +305,7 @@ func (r *residual) forward(s *stream, h []float32, n int, last bool) ([]float32,
 // a norm, else the stream.
 func (r *residual) inputs(i int, x, h, before []float32) []float32 {
 	switch {
-	case i > 0 && !r.apart:
+	case i > 0 && !r.apart || r.update:
 		return x
 	case before != nil:
 		return before

@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
@@ -45,6 +46,13 @@ func (b *logitBlock) compute(st *States, from, n int) error {
 		}
 		if m.p.logitSoftCap != 0 {
 			softCap(row, float32(m.p.logitSoftCap))
+		}
+		if none := m.p.never; none.End > 0 {
+			for ; len(row) > 0; row = row[vocab:] {
+				for i := none.From; i < none.End; i++ {
+					row[i] = -math.MaxFloat32
+				}
+			}
 		}
 	})
 }

@@ -128,6 +128,10 @@ const (
 // of its own or those of all heads, or one norm over all heads. May: in files that have the tensors.
 type QKNorm struct{ May bool }
 
+// QKLayerNorm is a layer norm of each head of queries and keys with the weights, and in files that have them the biases, of
+// attn_q_norm and attn_k_norm: each head has its own (Chameleon).
+type QKLayerNorm struct{ Eps Num }
+
 // UnitNorm is the RMS norm of each head of queries and keys, without weights.
 type UnitNorm struct{}
 
@@ -155,6 +159,7 @@ type On struct {
 
 func (RoPE) headStep()          {}
 func (QKNorm) headStep()        {}
+func (QKLayerNorm) headStep()   {}
 func (UnitNorm) headStep()      {}
 func (QueryGain) headStep()     {}
 func (SharedKeyNorm) headStep() {}
@@ -441,6 +446,10 @@ func (d *Decl) headSteps(steps []HeadStep, heads, kv, key int64) (rotated int64)
 			}
 			d.headNorm(presence, "attn_q_norm", heads, key)
 			d.headNorm(May, "attn_k_norm", kv, key) // layers that reuse keys have none
+		case QKLayerNorm:
+			d.vector(Yes, "attn_q_norm", key, heads)
+			d.vector(Yes, "attn_k_norm", key, kv)
+			d.checkNumbers(s.Eps)
 		case UnitNorm, ValueNorm:
 		case SharedKeyNorm:
 			d.vector(Yes, "attn_k_norm", d.Size("n_rot"))

@@ -270,6 +270,10 @@ func (d *Decl) head(h Head) {
 		}
 		d.linear(May, "output", OutputRole, embd, vocab)
 		d.checkNumbers(head.Scale, head.SoftCap)
+		if end := int64(head.Never.End); vocab != Any && vocab < end {
+			d.broken("%d tokens, want %d or more: tokens %d to %d are never the next one%s", vocab, end, head.Never.From, end-1,
+				d.describe(d.used))
+		}
 		d.classifier(head.Rank)
 	case Pool: // output is the head of pretraining, which is not used
 		if head.Projected {
@@ -316,6 +320,8 @@ func (d *Decl) steps(steps []Step) {
 func (d *Decl) step(s Step) {
 	switch s := s.(type) {
 	case FromInput:
+		d.step(s.Residual)
+	case FromUpdate:
 		d.step(s.Residual)
 	case Connected:
 		d.hyperConnections("hc_"+s.Name, 2, 0)

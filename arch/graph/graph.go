@@ -182,6 +182,10 @@ type AddInput struct{ Norm Norm }
 // FromInput is Residual whose part reads the layer's input instead of the stream (Arctic's experts).
 type FromInput struct{ Residual }
 
+// FromUpdate is Residual whose part reads what the step before it, a Residual, has added instead of the stream
+// (Chameleon with swin_norm).
+type FromUpdate struct{ Residual }
+
 // Connected is Residual of all n streams x_s of HyperConnections: its part reads Σ p_s·x_s, and q_s times its output is
 // added to each. p_s is σ(scale_0·m_s + base_s) + ε, q_s is magnitude·σ(scale_1·m_{n+s} + base_{n+s}) + ε, where m is
 // hc_NAME_fn·rms(x) of all streams in a row.
@@ -243,6 +247,7 @@ func (Residual) step()          {}
 func (Parallel) step()          {}
 func (AddInput) step()          {}
 func (FromInput) step()         {}
+func (FromUpdate) step()        {}
 func (AddEmbedding) step()      {}
 func (Connected) step()         {}
 func (Attended) step()          {}
@@ -354,9 +359,14 @@ type LM struct {
 	Scale   Num  // factor of logits; "" for 1
 	SoftCap Num  // logits are c·tanh(x/c); "" or 0 for no cap
 	Codes   bool // output has rows for codes of sound instead of tokens: texts have no probability (Qwen3-TTS)
+	// Never are the tokens whose logits are -math.MaxFloat32, whatever output computes; zero for none.
+	Never TokenRange
 	// Rank is the classifier of files with cls tensors; nil: states are pooled by pooling_type and go through tanh.
 	Rank Classifier
 }
+
+// TokenRange is the tokens from From up to the one before End.
+type TokenRange struct{ From, End int }
 
 // Pool is the head of an encoder: states are pooled by pooling_type, dense modules and a classifier may follow.
 type Pool struct {

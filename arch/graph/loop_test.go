@@ -183,9 +183,31 @@ ffn_down: 96 x 64
 	}
 }
 
+// Tokens that are never the next one are in the vocabulary.
+func TestNever(t *testing.T) {
+	m := mixer(Attention{})
+	for end, want := range map[int]bool{0: true, 10: true, 11: false} {
+		m.Head = LM{Never: TokenRange{End: end}}
+		if _, err := Declare(m, small.file()); (err == nil) != want {
+			t.Errorf("tokens up to %d of 10: %v", end, err)
+		}
+	}
+}
+
 // Steps that read what was before, and norms of groups.
 func TestInputs(t *testing.T) {
-	m := decoder(FromInput{Residual{Pre: norm("ffn_norm_exps"), Part: swiGLU}}, AddEmbedding{Tensor: "layer_output_scale"})
+	m := decoder(Residual{Part: Attention{}}, FromUpdate{Residual{Part: swiGLU, Post: norm("ffn_norm")}})
+	same(t, "layer 0", required(declare(t, m, small.file()), "blk.0."), `
+attn_q: 64 x 64
+attn_k: 64 x 32
+attn_v: 64 x 32
+attn_output: 64 x 64
+ffn_gate: 64 x 96
+ffn_up: 64 x 96
+ffn_down: 96 x 64
+ffn_norm: 64
+`)
+	m = decoder(FromInput{Residual{Pre: norm("ffn_norm_exps"), Part: swiGLU}}, AddEmbedding{Tensor: "layer_output_scale"})
 	m.Norm = NormKind{Centered: true, Eps: LayerNorm.Eps, OrRMS: RMS.Eps, Groups: "@attention.group_norm_groups or 1"}
 	d := declare(t, m, small.file())
 	same(t, "layer 0", required(d, "blk.0."), `

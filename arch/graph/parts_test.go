@@ -88,6 +88,14 @@ attn_v: 64 x 32
 attn_gate: 64 x 64
 attn_output: 64 x 64
 `, []Cache{{Keys: 32, Vals: 32}}},
+		{"layer norms of heads", Attention{Steps: []HeadStep{QKLayerNorm{Eps: "0.00001"}}}, small, nil, `
+attn_q_norm: 16 x 4
+attn_k_norm: 16 x 2
+attn_q: 64 x 64
+attn_k: 64 x 32
+attn_v: 64 x 32
+attn_output: 64 x 64
+`, []Cache{{Keys: 32, Vals: 32}}},
 		{"MLA, absorbed", MLA{Steps: []HeadStep{RoPE{Scaling: MScale}}}, mla, nil, `
 attn_q: 64 x 80
 attn_kv_a_mqa: 64 x 32

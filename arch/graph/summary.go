@@ -131,6 +131,9 @@ func (s *summary) outside() (l phrases) {
 		if h.SoftCap != "" {
 			l.add("logit soft cap")
 		}
+		if h.Never != (TokenRange{}) {
+			l.add("tokens without probability")
+		}
 	case Pool:
 		l.add("pooling")
 	}
@@ -146,6 +149,9 @@ func (s *summary) steps(steps []Step) (l layerSummary) {
 		case FromInput:
 			l.add(s.residual(step.Residual))
 			l.rest.add("a part reads the layer's input")
+		case FromUpdate:
+			l.add(s.residual(step.Residual))
+			l.rest.add("a part reads another's output")
 		case Connected:
 			l.add(s.residual(step.Residual))
 		case Attended:
@@ -384,6 +390,8 @@ func (s *summary) headSteps(steps []HeadStep) (l phrases) {
 				continue
 			}
 			l.add("QK-norm")
+		case QKLayerNorm:
+			l.add("QK layer norm")
 		case UnitNorm:
 			l.add("QK-norm without weights")
 		case SharedKeyNorm:

@@ -25,6 +25,9 @@ func TestSummary(t *testing.T) {
 			{In: Has("ffn_gate_inp"), Then: MoE{Router: Router{Score: Softmax, TopKNorm: true}, Experts: swiGLU}},
 			{In: Every{}, Then: swiGLU}}), Head: LM{}},
 			"attention, RoPE GPT-J; SwiGLU / MoE (softmax, top-k norm)"},
+		{Model{Norm: RMS, Layer: []Step{Residual{Part: Attention{Steps: []HeadStep{QKLayerNorm{}}}, Post: norm},
+			FromUpdate{Residual{Part: swiGLU, Post: norm}}}, Head: LM{Never: TokenRange{End: 9}}},
+			"attention, QK layer norm; SwiGLU; norms of outputs only, tokens without probability, a part reads another's output"},
 		{Model{Norm: RMS, Layer: layer(local, MoE{Router: Router{Score: Softmax}, Experts: FFN{Act: ReLU}}),
 			Reads: []string{"expert_gating_func!", "expert_weights_norm", "rope.dimension_sections"}, Head: LM{SoftCap: "30"}},
 			"attention, QK-norm, M-RoPE, sliding window; MoE of ReGLU (softmax or sigmoid, optional top-k norm); " +

@@ -108,6 +108,8 @@ func (b *batch) headSteps(steps []graph.HeadStep, q, k, v *result) (_, _, _ *res
 			q, k = inPlace(q, b.pos), inPlace(k, b.pos)
 		case graph.QKNorm:
 			q, k = normed(q, "attn_q_norm"), normed(k, "attn_k_norm")
+		case graph.QKLayerNorm:
+			q, k = normed(q, "attn_q_norm"), normed(k, "attn_k_norm")
 		case graph.UnitNorm:
 			q, k = inPlace(q), inPlace(k)
 		case graph.QueryGain:

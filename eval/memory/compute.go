@@ -40,6 +40,7 @@ type batch struct {
 	layerSteps []graph.Step // of a layer
 	centered   bool         // norms subtract the mean
 	crosses    bool         // they have CrossAttention, after which only the outputs' tokens go on
+	update     *result      // what the last Residual has added
 	pools      *poolInputs
 
 	last      bool                // the layer is the last one, and all tokens are still computed
@@ -101,6 +102,8 @@ func (p *model) compute(tokens, sequences int64, caches []*Cache) int64 {
 		}
 		if head, ok := p.graph.Head.(graph.LM); ok && (head.Scale != "" || head.SoftCap != "") {
 			logits = b.inPlace(logits.bytes, logits)
+		} else if ok && head.Never != (graph.TokenRange{}) { // a copy with some replaced
+			logits = b.op(logits.bytes, logits, b.op(int64(4*(head.Never.End-head.Never.From))))
 		}
 		logits.kept = true
 		b.expand(logits)
@@ -267,6 +270,10 @@ func (b *batch) steps(steps []graph.Step, x *result) *result {
 			if cur := b.part(s.Part, b.norm(in, s.Pre)); cur != nil {
 				x = b.inPlace(x.bytes, cur, x)
 			}
+		case graph.FromUpdate:
+			if cur := b.part(s.Part, b.update); cur != nil {
+				x = b.inPlace(x.bytes, b.norm(cur, s.Post), x)
+			}
 		case graph.Connected:
 			x = b.connected(s.Residual, x, false)
 		case graph.Mixed:
@@ -319,6 +326,7 @@ func (b *batch) residual(r graph.Residual, x *result) *result {
 	if r.Carry != "" {
 		x = b.inPlace(x.bytes, x)
 	}
+	b.update = cur
 	return b.norm(b.inPlace(x.bytes, cur, x), r.Sum)
 }
 

@@ -168,9 +168,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "chameleon",
-		NoLoad:    "the runtime takes the first 8196 tokens for image tokens; the made-up vocabulary has fewer",
-		Tokenizer: "bpe:llama3",
-		Pre:       "chameleon",
+		Tokenizer: "chameleon",
 		Config: `{"architectures": ["ChameleonForConditionalGeneration"], "attention_bias": false, "bos_token_id": $bos, "eos_token_id": $eos, "hidden_act": "silu",
 			"max_position_embeddings": 4096, "mlp_bias": false, "model_parallel_size": 1, "model_type": "chameleon", "pretraining_tp": 1, "rms_norm_eps": 1e-05,
 			"rope_scaling": null, "rope_theta": 10000.0, "swin_norm": false, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.43.0.dev0",

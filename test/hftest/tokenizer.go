@@ -34,6 +34,7 @@ type kind struct {
 //	roberta            byte-level BPE in RoBERTa's order
 //	qwen-tiktoken      ranks in tiktoken's format, and code that reads them for the reference; 151936
 //	rwkv               a vocabulary of RWKV's World models; 557, of which id 0 is not in the file
+//	chameleon          byte-level BPE after 4 special tokens and 8192 tokens of images
 //	none               no files
 //
 // In config.json, $bos, $eos, $pad, $unk and $vocab stand for ids and the size.
@@ -73,6 +74,9 @@ func tokenizerKind(name string, added []string) kind {
 			"vocab": int64(len(baseBPE().Vocab)) + 5}, write: writeRoberta}
 	case "qwen-tiktoken":
 		return kind{pre: "qwen2", facts: map[string]int64{"vocab": 151936}, write: writeQwen}
+	case "chameleon":
+		return kind{pre: "chameleon", facts: map[string]int64{"bos": 0, "pad": 1, "eos": 2, "unk": 3,
+			"vocab": int64(imagesEnd + len(baseBPE().Vocab))}, write: writeChameleon}
 	case "rwkv":
 		return kind{facts: map[string]int64{"bos": 0, "eos": 0, "vocab": 557}, write: writeRWKV}
 	}
@@ -293,6 +297,38 @@ func (f family) kind(added []string) kind {
 		files["tokenizer_config.json"], files["special_tokens_map.json"] = marshal(config), marshal(special)
 		return nil
 	}}
+}
+
+// imagesEnd is the token after Chameleon's tokens of images.
+const imagesEnd = 8196
+
+// writeChameleon writes byte-level BPE whose texts have tokens from imagesEnd on.
+func writeChameleon(files map[string][]byte) error {
+	names := []string{"<s>", "<pad>", "</s>", "<unk>"}
+	vocab := map[string]int{}
+	var tokens list
+	for i, name := range names {
+		vocab[name] = i
+		tokens = append(tokens, addedToken(i, name, true))
+	}
+	for i := len(names); i < imagesEnd; i++ {
+		vocab[fmt.Sprintf("IMGIMG%04dZ", i)] = i
+	}
+	for text, id := range baseBPE().Vocab {
+		vocab[text] = imagesEnd + id
+	}
+	files["tokenizer.json"] = marshal(object{"version": "1.0", "truncation": nil, "padding": nil,
+		"added_tokens": tokens, "normalizer": nil, "pre_tokenizer": splits["digits"],
+		"post_processor": beforeEach("<s>", 0), "decoder": byteLevel(true),
+		"model": bpeModel(vocab, baseBPE().merges(), false)})
+	special := object{"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+	config := object{"added_tokens_decoder": decoderMap(tokens), "clean_up_tokenization_spaces": false,
+		"model_max_length": 2048, "tokenizer_class": fastClass, "chat_template": chat}
+	for key, text := range special {
+		config[key] = text
+	}
+	files["tokenizer_config.json"], files["special_tokens_map.json"] = marshal(config), marshal(special)
+	return nil
 }
 
 // writeSPM copies one of the SentencePiece tokenizers in tokenizer/testdata and

@@ -187,6 +187,11 @@ var errNoFigure = errors.New("llama-perplexity prints no figure")
 // llama-perplexity reads those of the first tokens instead. llama-imatrix asks for all, and prints the same figure.
 var allLogits = []string{"cogvlm"}
 
+// oneByOne are the architectures for which the runtime has to compute one token at a time: in a batch it replaces the
+// logits of Chameleon's image tokens for the first output only, and it cannot compute a batch without outputs, as
+// llama-perplexity has them. llama-imatrix asks for the outputs of all tokens.
+var oneByOne = []string{"chameleon"}
+
 // perplexity returns what llama-perplexity prints with the backend.
 func (b backend) perplexity(file, text string, chunk, chunks int) (value, margin float64, err error) {
 	m, err := model.Open(root + file)
@@ -197,7 +202,11 @@ func (b backend) perplexity(file, text string, chunk, chunks int) (value, margin
 	c := strconv.Itoa(chunk)
 	argv := append([]string{"timeout", "120", "llama-perplexity", "-m", file, "-f", text, "-c", c, "-b", c,
 		"--chunks", strconv.Itoa(chunks)}, exactPath...)
-	if slices.Contains(allLogits, m.Architecture()) {
+	single := slices.Contains(oneByOne, m.Architecture())
+	if single {
+		argv = append(argv, "-b", "1")
+	}
+	if single || slices.Contains(allLogits, m.Architecture()) {
 		argv = slices.DeleteFunc(argv, func(s string) bool { return s == "--no-warmup" })
 		argv[2] = "llama-imatrix"
 		argv = append(argv, "-o", work+"/ref.imatrix")
