@@ -184,6 +184,11 @@ func (r *renderRequest) readMessages() error {
 	if err != nil {
 		return err
 	}
+	return r.parseMessages(data)
+}
+
+// parseMessages is readMessages for the content of the file.
+func (r *renderRequest) parseMessages(data []byte) error {
 	v, err := pyjson.Parse(data)
 	if err != nil {
 		return fault.Errorf(fault.Usage, "%s: %w", r.Messages, err)

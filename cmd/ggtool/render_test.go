@@ -1,11 +1,16 @@
 package main
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/test/hubtest"
+	"ggforge/tokenizer/chat"
 )
 
 const turnsTemplate = `{% for m in messages %}<{{ m.role }}>{{ m.content }}{{ eos_token }}
@@ -77,6 +82,53 @@ func TestRender(t *testing.T) {
 	if got := run(0, "", checkpoint); got != "2<e>" {
 		t.Errorf("got %q", got)
 	}
+}
+
+// TestRenderRemote renders with templates on a server, and compares with them.
+func TestRenderRemote(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "source")
+	if err := os.CopyFS(source, os.DirFS("../../test/testdata/gollama")); err != nil {
+		t.Fatal(err)
+	}
+	const template = "{{ bos_token }}{{ messages | length }}"
+	if err := os.WriteFile(filepath.Join(source, "chat_template.jinja"), []byte(template), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(source, "a.gguf")
+	templated(t, file, template)
+	t.Setenv("HF_ENDPOINT", hubtest.Serve(t, "org/name", source).URL)
+	run := expect(t, "render")
+	for model, want := range map[string]string{"hf://org/name": "<s>2", "hf://org/name/a.gguf": "2"} {
+		if got := run(0, "", model); got != want {
+			t.Errorf("%s: got %q, want %q", model, got, want)
+		}
+	}
+	expect(t, "verify", "--header-only")(3, `line 1, column 1: gives "1", that of the source "<s>1"`, "--templates",
+		"hf://org/name", file)
+}
+
+// FuzzMessages reads conversations, and renders them with a template that reads all of them.
+func FuzzMessages(f *testing.F) {
+	f.Add([]byte(`[{"role": "user", "content": "a"}, 1, null, [2.5, true]]`))
+	f.Add([]byte(`{"messages": [], "tools": [{"a": 1}], "documents": null, "mood": {"x": 1e400}, "messages": [3]}`))
+	f.Add([]byte(`{"tools": 1}`))
+	list, err := chat.FromMetadata(gguf.Metadata{{Key: "tokenizer.chat_template",
+		Value: gguf.String("{{ messages }}{{ tools }}{{ documents | tojson }}{{ mood }}")}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := renderRequest{Messages: "f"}
+		if err := r.parseMessages(data); err != nil {
+			if !errors.Is(err, fault.Usage) || !strings.HasPrefix(err.Error(), "f: ") {
+				t.Errorf("an error without a kind or a file: %v", err)
+			}
+			return
+		}
+		if _, err := list[0].Render(t.Context(), r.Input); err != nil && !fault.Has(err) {
+			t.Errorf("an error of no kind: %v", err)
+		}
+	})
 }
 
 // TestVerifyTemplates compares chat templates with those of a source.

@@ -185,6 +185,11 @@ func readCertificates(path string) (list []*x509.Certificate, err error) {
 	if err != nil {
 		return nil, err
 	}
+	return parseCertificates(path, data)
+}
+
+// parseCertificates is readCertificates for the content of the file at path.
+func parseCertificates(path string, data []byte) (list []*x509.Certificate, err error) {
 	for {
 		var b *pem.Block
 		if b, data = pem.Decode(data); b == nil {
@@ -235,6 +240,11 @@ func TrustKey(path string) (*Trust, error) {
 	if err != nil {
 		return nil, err
 	}
+	return trustKey(path, data)
+}
+
+// trustKey is TrustKey for the content of the file at path.
+func trustKey(path string, data []byte) (*Trust, error) {
 	if bytes.Contains(data, []byte("PRIVATE KEY-----")) {
 		return nil, fault.Errorf(fault.Usage, "%s: is a private key: want the public one (openssl pkey -pubout)", path)
 	}

@@ -138,6 +138,12 @@ func FuzzRender(f *testing.F) {
 		tm, err := Parse(source)
 		if err == nil {
 			_, err = tm.Render(ctx, vars, noon)
+			u := tm.Uses()
+			for _, e := range append(u.Suspicious, u.Unknown...) {
+				if e.Line < 1 || len(e.Text) > 1000 {
+					t.Errorf("%#v", e)
+				}
+			}
 		}
 		var e *Error
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) && (!errors.As(err, &e) || e.Line < 1 || e.Kind == 0) {
