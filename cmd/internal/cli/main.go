@@ -64,6 +64,7 @@ func Main(cmd *cli.Command) {
 	if err == nil {
 		err = os.Stdout.Close() // some file systems fail only now
 	}
+	ending <- struct{}{}
 	if err != nil && !errors.Is(err, ErrDiffers) {
 		printError(cmd, err, ctx.Err() != nil)
 	}
@@ -82,7 +83,7 @@ func printError(cmd *cli.Command, err error, stopped bool) {
 	}
 	text := strings.TrimSpace(err.Error())
 	if stopped && errors.Is(err, context.Canceled) {
-		text = "interrupted; no temporary files are left"
+		text = "interrupted; " + removedText
 		if writer.Resumable(err) {
 			text = "interrupted; " + keptText
 		}

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/term"
+
 	"ggforge/writer"
 )
 
@@ -20,7 +22,7 @@ var stopping = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 // sender of the signal does not wait long.
 const grace = 700 * time.Millisecond
 
-// onSignals calls stop at the first signal. A second one ends the process at once. Signals
+// onSignals calls stop at the first signal. A second one ends the process at once, or the end of the grace. Signals
 // that the parent process ignores stay ignored, as with nohup and in background jobs of a
 // shell. Writing to a pipe without a reader is an error, and does not end the process.
 func onSignals(name string, stop context.CancelCauseFunc) {
@@ -44,14 +46,48 @@ func onSignals(name string, stop context.CancelCauseFunc) {
 			case <-c:
 			case <-late:
 			}
-			if writer.RemovePartials(terminated) {
-				fmt.Fprintf(os.Stderr, "\n%s: interrupted; %s\n", name, keptText)
-			}
-			os.Exit(exitInterrupted)
+			leave(name, terminated)
 		}()
 	}
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
+
+// ending has a value while a message about the end of the process is printed, which is the last one.
+var ending = make(chan struct{}, 1)
+
+// leave ends the process of a command that has not ended by itself. It says so, unless the command is printing why it
+// ends. A reader of standard error that does not read does not keep the process.
+func leave(name string, terminated bool) {
+	ended := time.After(grace)
+	first := false
+	select {
+	case ending <- struct{}{}:
+		first = true
+	case <-ended:
+	}
+	text := removedText
+	if writer.RemovePartials(terminated) {
+		text = keptText
+	}
+	if first {
+		printed := make(chan struct{})
+		go func() {
+			if term.IsTerminal(int(os.Stderr.Fd())) {
+				fmt.Fprintln(os.Stderr) // after a bar, and after ^C
+			}
+			fmt.Fprintf(os.Stderr, "%s: interrupted; %s\n", name, text)
+			close(printed)
+		}()
+		select {
+		case <-printed:
+		case <-ended:
+		}
+	}
+	os.Exit(exitInterrupted)
+}
+
+// removedText is printed after an interruption that leaves nothing.
+const removedText = "no temporary files are left"
 
 // keptText is printed after an interruption or an error if files are kept on purpose.
 const keptText = "what is done is kept: the same command with --resume resumes the run"

@@ -63,24 +63,25 @@ func TestSignalsChild(t *testing.T) {
 // TestSignals sends signals to a command.
 func TestSignals(t *testing.T) {
 	const hup, intr, term = syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM
+	const removed = "x: interrupted; no temporary files are left\n"
 	for _, c := range []struct {
 		name, how string
 		ignore    string // signals that the parent process ignores, as arguments of trap
 		signals   []syscall.Signal
 		text      string
 	}{
-		{"interrupt", "waits", "", []syscall.Signal{intr}, "interrupted; no temporary files are left"},
-		{"terminate", "waits", "", []syscall.Signal{term}, "interrupted; no temporary files are left"},
-		{"hang-up", "waits", "", []syscall.Signal{hup}, "interrupted; no temporary files are left"},
+		{"interrupt", "waits", "", []syscall.Signal{intr}, removed},
+		{"terminate", "waits", "", []syscall.Signal{term}, removed},
+		{"hang-up", "waits", "", []syscall.Signal{hup}, removed},
 		{"ignored-interrupt", "waits", "INT", []syscall.Signal{intr, intr, term},
-			"interrupted; no temporary files are left"},
+			removed},
 		{"ignored-hang-up", "waits", "HUP", []syscall.Signal{hup, hup, intr},
-			"interrupted; no temporary files are left"},
-		{"twice", "stuck", "", []syscall.Signal{intr, intr}, ""},
-		{"two-kinds", "stuck", "", []syscall.Signal{hup, term}, ""},
-		{"terminate-stuck", "stuck", "", []syscall.Signal{term}, ""},
+			removed},
+		{"twice", "stuck", "", []syscall.Signal{intr, intr}, removed},
+		{"two-kinds", "stuck", "", []syscall.Signal{hup, term}, removed},
+		{"terminate-stuck", "stuck", "", []syscall.Signal{term}, removed},
 		{"terminate-journal", "journal", "", []syscall.Signal{term}, "what is done is kept"},
-		{"interrupt-journal", "journal", "", []syscall.Signal{intr, intr}, ""},
+		{"interrupt-journal", "journal", "", []syscall.Signal{intr, intr}, removed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
