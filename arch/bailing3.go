@@ -66,7 +66,7 @@ var (
 
 // bailing3Graph: texts have the same position on all axes, so that sections change nothing.
 var bailing3Graph = &graph.Model{
-	Reads: slices.Concat(parts.RouterKeys, []string{"rope.dimension_sections"}),
+	Reads: slices.Concat(parts.RouterKeys, parts.NeedsMLA, []string{"rope.dimension_sections"}),
 	Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 	Dims: graph.Dims{"d_conv": "@ssm.conv_kernel"},
 	Layer: parts.PreNorm(graph.Choose{

@@ -113,8 +113,9 @@ var deepseek32 = &table.Arch{
 	Drop:    []table.Drop{parts.TiedHead},
 	Tensors: slices.Concat(parts.MLATensors, parts.IndexerTensors, parts.Only(parts.NextN, parts.NextNRows)),
 	Graph: &graph.Model{
-		Reads: slices.Concat(parts.RouterKeys, []string{"rope.scaling.yarn_log_multiplier", "rope.dimension_sections"}),
-		Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Reads: slices.Concat(parts.RouterKeys, parts.NeedsMLA,
+			[]string{"rope.scaling.yarn_log_multiplier", "rope.dimension_sections"}),
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: parts.PreNorm(graph.MLA{Steps: []graph.HeadStep{graph.RoPE{Pairs: graph.Interleaved, Scaling: graph.MScaleEq}},
 			Scores: []graph.ScoreStep{graph.Indexer{Eps: "@attention.layer_norm_epsilon or 0.000001"}}},
 			parts.Sparse(parts.Experts(parts.RouterGroups, graph.MayShared), parts.SwiGLU)),

@@ -238,7 +238,7 @@ var glmDSA = &table.Arch{
 		return err != nil || !ok || l.Bid >= int64(len(full)) || full[max(l.Bid, 0)], err
 	}, parts.IndexerTensors), parts.Only(parts.NextN, parts.NextNRows)),
 	Graph: &graph.Model{
-		Reads: slices.Concat(parts.RouterKeys, []string{"rope.dimension_sections"}),
+		Reads: slices.Concat(parts.RouterKeys, parts.NeedsMLA, []string{"rope.dimension_sections"}),
 		Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: parts.PreNorm(graph.MLA{Steps: []graph.HeadStep{graph.RoPE{Pairs: graph.Interleaved, Scaling: graph.MScaleEq}},
 			Scores: []graph.ScoreStep{

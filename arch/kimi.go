@@ -46,7 +46,7 @@ var kimiLinear = &table.Arch{
 			{HF: "model.layers.{bid}.self_attn.A_log", Exact: true, GGUF: "blk.{bid}.ssm_a", Transform: parts.NegExp},
 		})), parts.Restrict(parts.FullAttention, parts.MLARows)),
 	Graph: &graph.Model{
-		Reads: []string{"attention.key_length_mla!", "attention.value_length_mla!", "expert_gating_func!", "expert_weights_scale"},
+		Reads: slices.Concat(parts.NeedsMLA, []string{"expert_gating_func!", "expert_weights_scale"}),
 		Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: parts.PreNorm(parts.RecurrentOr(graph.KDA{}, graph.MLA{}),
 			parts.Sparse(parts.Experts(parts.RouterBiasTopK, graph.MayShared), parts.SwiGLU)),
@@ -106,8 +106,8 @@ var kimiK3 = &table.Arch{
 			Optional: true},
 	})),
 	Graph: &graph.Model{
-		Reads: []string{"attention.key_length_mla!", "attention.value_length_mla!", "expert_gating_func!",
-			"expert_weights_norm", "expert_weights_scale", "activation.situ_beta!", "activation.situ_linear_beta!"},
+		Reads: slices.Concat(parts.NeedsMLA, []string{"expert_gating_func!", "expert_weights_norm",
+			"expert_weights_scale", "activation.situ_beta!", "activation.situ_linear_beta!"}),
 		Streams: graph.AttentionResiduals{}, Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: []graph.Step{
 			graph.Attended{Name: "attn", Keeps: true, Residual: graph.Residual{Pre: graph.Norm{Name: "attn_norm"},

@@ -400,6 +400,12 @@ func (m MLA) Declare(d *Decl) {
 		d.linear(Yes, "attn_kv_b", ValueRole, rank, mul(heads, key-rot+val))
 		d.keep(Cache{Window: window, Keys: mul(heads, key), Vals: mul(heads, val)})
 	} else {
+		for _, name := range []string{"attention.key_length_mla", "attention.value_length_mla"} {
+			if _, ok := d.lookup(name); !ok {
+				d.broken("layer %d: no key %q: runtimes read attn_kv_b then, which the file lacks", d.layer, d.fullKey(name))
+				return
+			}
+		}
 		d.linear(Yes, "attn_k_b", KeyRole, key-rot, rank, heads)
 		d.linear(Yes, "attn_v_b", ValueRole, rank, val, heads)
 		d.keep(Cache{Window: window, Keys: rank + rot})

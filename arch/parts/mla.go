@@ -26,6 +26,9 @@ var MLAShapes = shape.Rules{
 	},
 }
 
+// NeedsMLA are the keys without which runtimes do not load files of some architectures: see graph.Model.Reads.
+var NeedsMLA = []string{"attention.key_length_mla!", "attention.value_length_mla!"}
+
 // MLAMetadata is the metadata of a model with MLA. The file keeps keys and values compressed, with one KV head.
 // UncompressedMetadata is for models with DeepSeek's MoE layers and plain attention.
 var (
