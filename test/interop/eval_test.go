@@ -56,19 +56,7 @@ func (o *oracle) evaluate(t *testing.T, file, text string, chunk, chunks int) {
 		must(t, err)
 		return p
 	}
-	if slices.ContainsFunc(m.Tensors, rounded) {
-		decoded := work + "/decoded.gguf"
-		os.Remove(root + decoded)
-		o.tool(t, "llama-quantize", "--allow-requantize", file, decoded, "F32")
-		m, err := model.Open(root + decoded)
-		must(t, err)
-		defer m.Close()
-		if slices.ContainsFunc(m.Tensors, rounded) {
-			skip(t, "the runtime rounds what is multiplied by weights of another type than F32")
-		}
-		file = decoded
-	}
-	samePerplexity(t, got, other, file, text, chunk, chunks)
+	samePerplexity(t, got, other, o.decoded(t, m, file), text, chunk, chunks)
 }
 
 // skipWrong skips a model that the runtime computes wrong.
@@ -158,7 +146,9 @@ func samePerplexity(t *testing.T, got *eval.Perplexity, other func() *eval.Perpl
 		t.Logf("eight times what rounding of weights changes: %.5f +/- %.6f", noise, marginNoise)
 		noise, marginNoise = min(noise, 1e-4*want), min(marginNoise, 1e-4*want)
 		low, high, lowMargin, highMargin = low-noise, high+noise, lowMargin-marginNoise, highMargin+marginNoise
-		if off := math.Abs(got.Value-o.Value) / want; !same() && off > 1e-3 && math.Abs(got.Value-want) < 8*off*want {
+		if off := math.Abs(got.Value-o.Value) / want; !same() && slices.ContainsFunc(unstable, func(name string) bool {
+			return strings.HasSuffix(t.Name(), name)
+		}) && off > 1e-3 && math.Abs(got.Value-want) < 8*off*want {
 			skip(t, fmt.Sprintf("rounding of weights changes the perplexity by up to %.1g of its value", off))
 		}
 	}
@@ -166,6 +156,10 @@ func samePerplexity(t *testing.T, got *eval.Perplexity, other func() *eval.Perpl
 		t.Errorf("perplexity %.6f +/- %.6f, want %.4f +/- %.5f", got.Value, got.Error, want, margin)
 	}
 }
+
+// unstable are the models whose perplexity changes by more than a thousandth if weights change in their last bits: those
+// of hadamard/edge are at the ends of F16, and the sums of the transform have the large and the ordinary ones in one.
+var unstable = []string{"hadamard/edge"}
 
 // runtimePerplexity returns what llama-perplexity prints for the first chunks of a text, and
 // its error.
