@@ -40,8 +40,8 @@ var chameleon = &table.Arch{
 	Graph: chameleonGraph(),
 }
 
-// chameleonGraph has layers of two kinds. With swin_norm, norms are of outputs, and the FFN reads the normalized output of
-// attention instead of the stream, as llama.cpp has it.
+// chameleonGraph has layers of two kinds. With swin_norm, norms are of outputs, and the FFN reads the normalized
+// output of attention instead of the stream, as llama.cpp has it.
 func chameleonGraph() *graph.Model {
 	attention := graph.Attention{Steps: []graph.HeadStep{graph.QKLayerNorm{Eps: "0.00001"}, parts.Interleaved}}
 	m := parts.Decoder(graph.RMS, attention, parts.SwiGLU)

@@ -128,8 +128,8 @@ const (
 // of its own or those of all heads, or one norm over all heads. May: in files that have the tensors.
 type QKNorm struct{ May bool }
 
-// QKLayerNorm is a layer norm of each head of queries and keys with the weights, and in files that have them the biases, of
-// attn_q_norm and attn_k_norm: each head has its own (Chameleon).
+// QKLayerNorm is a layer norm of each head of queries and keys with the weights, and in files that have them the
+// biases, of attn_q_norm and attn_k_norm: each head has its own (Chameleon).
 type QKLayerNorm struct{ Eps Num }
 
 // UnitNorm is the RMS norm of each head of queries and keys, without weights.

@@ -103,7 +103,8 @@ func (p *model) compute(tokens, sequences int64, caches []*Cache) int64 {
 		if head, ok := p.graph.Head.(graph.LM); ok && (head.Scale != "" || head.SoftCap != "") {
 			logits = b.inPlace(logits.bytes, logits)
 		} else if ok && head.Never != (graph.TokenRange{}) { // a copy with some replaced
-			logits = b.op(logits.bytes, logits, b.op(int64(4*(head.Never.End-head.Never.From))))
+			n := 4 * int64(head.Never.End-head.Never.From)
+			logits = b.op(logits.bytes, logits, b.op(n, b.addInput(n)))
 		}
 		logits.kept = true
 		b.expand(logits)
