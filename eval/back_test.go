@@ -492,10 +492,11 @@ func TestGradientBits(t *testing.T) {
 
 // gradientBits has the digest of the gradients of each model.
 var gradientBits = map[string]string{
-	"llama":                             "f5307feb7ab6",
-	"all attention options":             "736242bd5b06",
-	"QK norm after RoPE":                "45867cd038b6",
-	"QK norm over all heads":            "8a48be88e9fb",
+	"llama":                  "f5307feb7ab6",
+	"all attention options":  "736242bd5b06",
+	"QK norm after RoPE":     "45867cd038b6",
+	"QK norm over all heads": "8a48be88e9fb",
+	"QK layer norm, tokens without probability": "87752e9ff0e6",
 	"windows":                           "a7c4957c7fbe",
 	"LayerNorm, parallel residual":      "53ea883b8a5d",
 	"parallel residual, one norm":       "6ca64e61ea5a",
