@@ -46,6 +46,7 @@ func (d *Decl) decide(x Decision) {
 	d.vector(Yes, "cls.norm", embd)
 	d.linear(Yes, "cls", Other, embd, embd)
 	d.linear(Yes, "cls.output", Other, embd, 1)
+	d.deciding = true
 	for i := range d.decisionLayers {
 		if d.err != nil {
 			return
@@ -53,6 +54,7 @@ func (d *Decl) decide(x Decision) {
 		d.layer, d.pass = d.layers+i, d.layers+i
 		d.steps(x.Layer)
 	}
+	d.deciding = false
 }
 
 // DecisionLayers returns the number of layers of a Decision, 0 without one. They follow the others.

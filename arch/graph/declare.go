@@ -79,11 +79,12 @@ type Cache struct {
 // Decl is what a model declares for one file. Its methods of Scope are for expressions outside of layers.
 type Decl struct {
 	Scope
-	pass    int // the number of layers that ran before the current one
-	tensors []Tensor
-	index   map[string]int // of tensors, by name
-	caches  []Cache
-	fold    *Fold
+	pass     int  // the number of layers that ran before the current one
+	deciding bool // the layer is one of a Decision
+	tensors  []Tensor
+	index    map[string]int // of tensors, by name
+	caches   []Cache
+	fold     *Fold
 }
 
 // Declare returns what m declares for a file. A file whose metadata contradict themselves, or lack a key on which a
@@ -563,9 +564,10 @@ func (d *Decl) pick(name string, alternatives ...[]int64) []int64 {
 	return alternatives[0]
 }
 
-// keep adds what the current part keeps of a text; of a Decoder nothing: see Caches.
+// keep adds what the current part keeps of a text; of a Decoder nothing: see Caches. Nor of a Decision, which has all
+// tokens of a text at once.
 func (d *Decl) keep(c Cache) {
-	if d.inDecoder {
+	if d.inDecoder || d.deciding {
 		return
 	}
 	c.Layer = d.pass

@@ -34,8 +34,11 @@ var allParts = &Model{
 		LearnedScale{"layer_output_scale"},
 		PerLayerEmbedding{Act: GELU},
 	},
-	Draft:   []Step{Residual{Pre: norm("attn_norm"), Part: allMixers}, Residual{Part: allFFNs}},
-	Final:   []Step{Normalize{norm("output_norm")}},
+	Draft: []Step{Residual{Pre: norm("attn_norm"), Part: allMixers}, Residual{Part: allFFNs}},
+	Final: []Step{Normalize{norm("output_norm")}},
+	Second: Decision{Layers: "@decision.block_count or 0", Norm: LayerNorm, Layer: []Step{
+		Residual{Pre: norm("attn_norm"), Part: Attention{Sees: Both}},
+		Residual{Pre: norm("ffn_norm"), Part: FFN{Act: ReLU, Gate: NoGate}}}},
 	Head:    LM{Scale: "1.0 / (@logit_scale or 1)", SoftCap: "@final_logit_softcapping or 0", Rank: LastSoftmax{}},
 	Runtime: []Quirk{NoFlash{}, OwnKV(20), DraftsRead{"nextn."}},
 }

@@ -20,6 +20,9 @@ func TestHostile(t *testing.T) {
 	factors.Embed.Scale = "@embedding_scale or 1"
 	shared := mixer(Attention{QKV: SharedKV{From: "@from or 1", Layer: "@at"}})
 	rwkv := mixer(RWKV6{})
+	decides := decoder(Residual{Part: swiGLU})
+	decides.Second = Decision{Layers: "@decision.block_count or 0", Norm: LayerNorm,
+		Layer: []Step{Residual{Part: swiGLU}}}
 	for name, c := range map[string]struct {
 		m        *Model
 		base, kv values // a value of kv that is zero deletes the key
@@ -81,6 +84,10 @@ func TestHostile(t *testing.T) {
 			values{"full_attention_interval": gguf.Int32(-4)}, `"made.full_attention_interval" is -4`},
 		"MLA": {mixer(MLA{}), mla, values{"rope.dimension_count": u32(20)},
 			"layer 0: MLA with keys of 20 values, of which RoPE rotates 20: "},
+		"only layers of a head": {decides, small, values{"decision.block_count": u32(2)},
+			`2 layers of the head, of 2 in all: "made.block_count" is 2, "made.decision.block_count" is 2`},
+		"layers of a head": {decides, small, values{"decision.block_count": gguf.Int32(-1)},
+			`"made.decision.block_count" is -1`},
 		"MLA without a length of keys": {mixer(MLA{}), mla, values{"attention.key_length_mla": {}},
 			`layer 0: no key "made.attention.key_length_mla": runtimes read attn_kv_b then`},
 		"MLA without a length of values": {mixer(MLA{}), mla, values{"attention.value_length_mla": {}},
