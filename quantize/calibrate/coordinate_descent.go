@@ -143,6 +143,7 @@ func (d *CoordinateDescent) columns(ctx context.Context, w []float32, data []byt
 		}
 		own := *factors // which may be shared
 		own.search = d.Search
+		own.tries = codesNear(f)
 		if err := own.groups(ctx, f, d.grid, len(d.scratches)); err != nil {
 			return sum, err
 		}

@@ -26,7 +26,10 @@ type feedback struct {
 	d     []float32 // by column
 	// search looks for scales and minima once more than the encoders do.
 	search bool
-	grid   *grid
+	// tries are changes of the codes of scales and minima of sub-blocks that are tried inside feedback, the first one none;
+	// nil for formats without codes.
+	tries [][2]int16
+	grid  *grid
 	// conditional has, for a format with a grid, the moments of each sub-block given the columns that are rounded
 	// later (Schur complement): [n, Sub], by column.
 	conditional []float32
@@ -253,6 +256,7 @@ type feedbackState struct {
 	state   state
 
 	rounding vecmath.Rounding
+	tries    vecmath.Tries
 }
 
 // nearby is the number of places whose errors are fed back one by one; earlier places get them together. It divides
@@ -267,7 +271,7 @@ func (b *feedback) block(f *parts.Format, s *feedbackState, all []rowState, at, 
 		s.data = make([]byte, feedbackRows*size)
 		if b.grid == nil {
 			s.rounding.Levels = vecmath.NewLevels(f.Levels)
-			s.search.candidates.Levels = s.rounding.Levels
+			s.search.candidates.Levels, s.tries.Levels = s.rounding.Levels, s.rounding.Levels
 		}
 	}
 	for end := w; end > 0; end -= f.Block {
@@ -315,6 +319,9 @@ func (b *feedback) round(f *parts.Format, s *feedbackState, all []rowState, at, 
 	first, x := b.order[at+from]/f.Block*f.Block, &s.rounding
 	for group := end - nearby; group >= from; group -= nearby {
 		j := (b.order[at+group] - first) / f.Sub
+		if sub := group + nearby - f.Sub; b.tries != nil && (sub-from)%f.Sub == 0 {
+			b.tryCodes(f, &s.tries, all, at, sub, j, first, add)
+		}
 		for p := range nearby {
 			c, near := b.order[at+group+p], b.l[(at+group+p)*b.n+at+group:][:p]
 			for i, l := range near {
@@ -345,6 +352,61 @@ func (b *feedback) round(f *parts.Format, s *feedbackState, all []rowState, at, 
 			vecmath.Combine(add[r*b.n:][:group], b.l[(at+group)*b.n+at:], b.n, s.bits[:])
 		}
 	}
+}
+
+// tryCodes sets the codes of scale and minimum of sub-block j, which has the places from at+sub on, of the block of column
+// first: of those near, the ones with the least sum of D_i times squares of what feedback inside the sub-block leaves.
+func (b *feedback) tryCodes(f *parts.Format, t *vecmath.Tries, all []rowState, at, sub, j, first int, add []float32) {
+	for p := range f.Sub {
+		c := b.order[at+sub+p]
+		t.Cost[p] = math.Float32bits(b.d[c])
+		for i, l := range b.l[(at+sub+p)*b.n+at+sub:][:p] {
+			t.Near[p][i] = math.Float32bits(l)
+		}
+		for r := range all {
+			t.Weight[p][r], t.Add[p][r] = all[r].w[c], add[r*b.n+sub+p]
+		}
+	}
+	var least [feedbackRows]float32
+	var codes, tried [feedbackRows][2]int16
+	for i, change := range b.tries {
+		for r := range all {
+			to := &all[r].blocks[first/f.Block]
+			sc, m := to.Scales[j]+change[0], to.Mins[j]+change[1]
+			if int(sc) < f.Scales[0] || int(sc) > f.Scales[1] || int(m) < f.Mins[0] || int(m) > f.Mins[1] {
+				sc, m = to.Scales[j], to.Mins[j]
+			}
+			tried[r] = [2]int16{sc, m}
+			t.Scale[r], t.Min[r] = to.D*f.Factor(sc), to.Min*float32(m)
+		}
+		t.Measure(f.Sub)
+		for r := range all {
+			if i == 0 || t.Loss[r] < least[r] {
+				least[r], codes[r] = t.Loss[r], tried[r]
+			}
+		}
+	}
+	for r := range all {
+		to := &all[r].blocks[first/f.Block]
+		to.Scales[j], to.Mins[j] = codes[r][0], codes[r][1]
+	}
+}
+
+// codesNear returns changes of the codes of a scale and a minimum by at most near, beginning with none; nil if a format
+// has no codes, or points of a grid for groups, which grid.choose takes with codes near.
+func codesNear(f *parts.Format) [][2]int16 {
+	if f.Grid != nil || f.Scales[0] == f.Scales[1] || f.Sub > vecmath.TriesSize {
+		return nil
+	}
+	all := [][2]int16{{}}
+	for s := int16(-near); s <= near; s++ {
+		for m := int16(-near); m <= near; m++ {
+			if (s != 0 || m != 0) && (m == 0 || f.Mins[0] < f.Mins[1]) {
+				all = append(all, [2]int16{s, m})
+			}
+		}
+	}
+	return all
 }
 
 // roundGroups is round for a row and a format with a grid: sub-blocks one after the other.

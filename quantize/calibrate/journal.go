@@ -249,7 +249,7 @@ func (j *journal) close() error {
 // runID identifies runs that encode the same blocks; of names the text and whatever else decides about them.
 func runID(ctx context.Context, r *eval.Model, o *Options, of string) (id [sha256.Size]byte, err error) {
 	model, err := r.Identity(ctx)
-	all := fmt.Sprintf("3 %s %d %d %v %d %v %d %s\n", model, o.Run.Chunk, o.Passes, o.Damping, o.MaxColumns, o.Feedback,
+	all := fmt.Sprintf("4 %s %d %d %v %d %v %d %s\n", model, o.Run.Chunk, o.Passes, o.Damping, o.MaxColumns, o.Feedback,
 		o.Gradients, of)
 	return sha256.Sum256([]byte(all)), err
 }

@@ -94,7 +94,7 @@ the others from the cache or from this document.
 * **±**: one standard error, over positions; of ratios over %d blocks of successive chunks, in pairs, as both models meet the same text. It does
   not include the choice of calibration text. llama-perplexity prints means of chunks with five decimals, which adds to the error of small ratios.
 * **high** encodes blocks against the second moments of layer inputs (`+"`--effort high`"+`); **best** does so tensor by tensor with target
-  correction (`+"`--effort best`"+`), and now also with feedback between rows (see the section about it); **types by worth** adds bit allocation: other types, at most the same size (`+"`--like`"+`).
+  correction (`+"`--effort best`"+`), and now also with feedback between rows (see below); **types by worth** adds bit allocation: other types, at most the same size (`+"`--like`"+`).
 * **Q8_0** of the reference is the floor of llama-perplexity's figures: its weights are nearly exact, so the rest comes from activations, which
   llama-perplexity rounds with every method.
 `, chunk, blocks)

@@ -17,3 +17,4 @@ func combineAtVectors(_, _ []float32, _ int, _ []int32, _ []uint32) int {
 }
 func roundVectors(_ *Rounding) int                           { return 0 }
 func measureVectors(_ *Candidates, _ int, _, _ []uint32) int { return 0 }
+func measureTries(_ *Tries, _ int) int                       { return 0 }
