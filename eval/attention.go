@@ -335,8 +335,11 @@ func (l *attention) mix(s *stream, y, x []float32, n int, last bool) error {
 	}
 	no := l.n * l.valueLen
 	out := buffer.Resize(&s.a, n*no)
-	if err := l.eachGroup(s, n, func(worker *attentionScratch, chunk, head, q, k, v, o int) {
-		l.attend(worker, head, out[o:], qkv[q:], qkv[k:], qkv[v:], chunk, chunk, ld, ld, ld, no)
+	if err := l.eachGroup(s, n, func(worker *attentionScratch, chunk span, head, q, k, v, o int) {
+		at := chunk.at * ld
+		keys, nk := worker.seen(0, qkv[k-at:], chunk, ld, l.keyLen)
+		values, nv := worker.seen(1, qkv[v-at:], chunk, ld, l.valueLen)
+		l.attend(worker, head, out[o:], qkv[q:], keys, values, chunk.n, chunk.prefix.n+chunk.n, ld, nk, nv, no)
 	}); err != nil {
 		return err
 	}
@@ -374,16 +377,17 @@ func (l *attention) gatedQuery(queries []float32, i int) (query, gate []float32)
 // qkvLen is the length of a row of queries, keys and values.
 func (l *heads) qkvLen() int { return l.n*l.keyLen + l.kv*(l.keyLen+l.valueLen) }
 
-// eachGroup calls f for each group of heads in each chunk of n tokens: with the chunk's length, the number of the first
+// eachGroup calls f for each group of heads in each chunk of n tokens: with the chunk, the number of the first
 // head, and the offsets of its queries, keys, values and attention outputs.
-func (l *heads) eachGroup(s *stream, n int, f func(worker *attentionScratch, chunk, head, q, k, v, out int)) error {
+func (l *heads) eachGroup(s *stream, n int,
+	f func(worker *attentionScratch, chunk span, head, q, k, v, out int)) error {
 	chunks := s.chunks(n)
 	return parallel.For(s.ctx, len(s.attention), len(chunks)*l.kv, func(i, worker int) error {
 		chunk, kv := chunks[i/l.kv], i%l.kv
 		c := chunk.at
 		head, row := kv*(l.n/l.kv), c*l.qkvLen()
 		keys := row + l.n*l.keyLen
-		f(&s.attention[worker], chunk.n, head, row+head*l.keyLen, keys+kv*l.keyLen, keys+l.kv*l.keyLen+kv*l.valueLen,
+		f(&s.attention[worker], chunk, head, row+head*l.keyLen, keys+kv*l.keyLen, keys+l.kv*l.keyLen+kv*l.valueLen,
 			(c*l.n+head)*l.valueLen)
 		return nil
 	})
@@ -521,6 +525,7 @@ type attentionScratch struct {
 	gemm           gemm.Scratch
 	q, k, p, v     gemm.Panels
 	scores, values []float32
+	joined         [2][]float32 // keys and values of a chunk with its prefix
 	// of the backward pass: keys by element, values by token, the factor of transposed weights
 	back struct {
 		k, v, x             gemm.Panels
@@ -529,24 +534,29 @@ type attentionScratch struct {
 }
 
 // attend sets out to the attention outputs of the heads of one group in one chunk of n tokens, which attend to keys
-// tokens: the same or, without a causal mask, others. q, k, v and out begin with the first token and the group's first
+// tokens: the same, also after those of a prefix, or, without a causal mask, others. q, k, v and out begin with the first token and the group's first
 // head, which is number head, and have rows of nq, nk, nv and no values.
 func (l *heads) attend(s *attentionScratch, head int, out, q, k, v []float32, n, keys, nq, nk, nv, no int) {
 	s.k.PackRight(k, nk, keys, l.keyLen)
 	s.v.PackRight(transpose(&s.values, v, nv, keys, l.valueLen), keys, l.valueLen, keys)
 	scores := buffer.Resize(&s.scores, queryBlock*keys)
+	before := 0 // tokens before the first query
+	if !l.bidirectional {
+		before = keys - n
+	}
 	for h := range l.n / l.kv {
 		for from := 0; from < n; from += queryBlock {
 			rows, columns := min(queryBlock, n-from), keys
 			if !l.bidirectional {
-				columns = min(from+queryBlock, keys) // causal
+				columns = min(before+from+queryBlock, keys) // causal
 			}
 			s.q.Pack(q[from*nq+h*l.keyLen:], nq, rows, l.keyLen)
 			gemm.Multiply(&s.gemm, scores, columns, &s.q, &s.k, columns)
 			for t := range rows {
 				row := scores[t*columns:][:columns]
-				first, end := l.visible(from+t, keys)
-				l.softmax(head+h, row[first:end], from+t-first)
+				at := before + from + t
+				first, end := l.visible(at, keys)
+				l.softmax(head+h, row[first:end], at-first)
 				clear(row[:first])
 				clear(row[end:])
 			}

@@ -48,8 +48,8 @@ func (l *attention) back(s *stream, dx, dy, x []float32, n int) error {
 		return err
 	}
 	d, out := buffer.Resize(&r.mid, n*ld), buffer.Resize(&s.a, n*no)
-	if err := l.eachGroup(s, n, func(worker *attentionScratch, chunk, head, q, k, v, o int) {
-		l.attendBack(worker, head, d[q:], d[k:], d[v:], da[o:], out[o:], qkv[q:], qkv[k:], qkv[v:], chunk,
+	if err := l.eachGroup(s, n, func(worker *attentionScratch, chunk span, head, q, k, v, o int) {
+		l.attendBack(worker, head, d[q:], d[k:], d[v:], da[o:], out[o:], qkv[q:], qkv[k:], qkv[v:], chunk.n,
 			strides{ld, ld, ld, no}, strides{ld, ld, ld, no})
 	}); err != nil {
 		return err

@@ -60,7 +60,7 @@ func (s *stream) embed(h []float32, w *norm) error {
 		}
 		if s.m.positions != nil {
 			place := buffer.Resize(&places[worker], p.width)
-			at := int64(i % s.r.Chunk)
+			at := int64(s.position(i))
 			if err := decode(s.m.positions, place, &bufs[worker], at, at+1); err != nil {
 				return fmt.Errorf("%s: tensor %q: %w", s.m.source.Path, s.m.positions.Name, err)
 			}

@@ -233,24 +233,40 @@ func (r *Run) block(c int) (chunks, tokens int) {
 		}
 		chunks, tokens = i+1, tokens+n
 	}
+	if r.prefixes != nil {
+		return r.wholeGroups(c, chunks, tokens)
+	}
 	return chunks, tokens
 }
 
 // span is a range of tokens: n from token at on.
-type span struct{ at, n int }
+type span struct {
+	at, n  int
+	prefix rowRange // the tokens before it, of another chunk; empty for none
+}
+
+// rowRange is a range of rows: n from row at on.
+type rowRange struct{ at, n int }
 
 // chunks returns the chunks of n tokens, whole chunks, which go through a layer together.
 func (s *stream) chunks(n int) []span {
 	var list []span
 	if s.lengths == nil {
 		for at := 0; at < n; at += s.r.Chunk {
-			list = append(list, span{at, s.r.Chunk})
+			list = append(list, span{at: at, n: s.r.Chunk})
 		}
 		return list
 	}
 	at := 0
-	for _, length := range s.lengths {
-		list = append(list, span{at, length})
+	for i, length := range s.lengths {
+		c := span{at: at, n: length}
+		if p := s.r.prefixes; p != nil {
+			if of := p.of[s.firstChunk+i]; of >= 0 {
+				before := list[of-s.firstChunk]
+				c.prefix = rowRange{before.at, before.n}
+			}
+		}
+		list = append(list, c)
 		at += length
 	}
 	return list

@@ -138,7 +138,7 @@ func (ropeStep) needsInput() bool { return false }
 // angles returns the cosines and sines of a RoPE for token t.
 func (s *stream) angles(rope, t int) []float32 {
 	dims := s.m.ropes[rope].dims
-	return s.rotations[rope][t%s.r.Chunk*dims:][:dims]
+	return s.rotations[rope][s.position(t)*dims:][:dims]
 }
 
 func (g gainStep) apply(_ *stream, row headRow, _ int) {
@@ -153,7 +153,7 @@ func (g gainStep) back(s *stream, d, _ headRow, t int) { g.apply(s, d, t) }
 func (gainStep) needsInput() bool { return false }
 
 func (i temperatureStep) apply(s *stream, row headRow, t int) {
-	vecmath.Scale(row.q, row.q, s.queryFactors[i][t%s.r.Chunk])
+	vecmath.Scale(row.q, row.q, s.queryFactors[i][s.position(t)])
 }
 
 func (i temperatureStep) back(s *stream, d, _ headRow, t int) { i.apply(s, d, t) }

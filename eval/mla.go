@@ -221,11 +221,13 @@ func (l *mla) attendCompressed(s *stream, out, q, kv []float32, n int) error {
 				return err
 			}
 		}
-		if err := parallel.For(s.ctx, len(s.attention), n/s.r.Chunk*count, func(i, worker int) error {
-			c, h := i/count*s.r.Chunk, i%count
-			of.attend(&s.attention[worker], first+h, attended[(h*n+c)*l.rank:], queries[(h*n+c)*ldkv:],
-				kv[c*ldkv:], kv[c*ldkv:],
-				s.r.Chunk, s.r.Chunk, ldkv, ldkv, ldkv, l.rank)
+		chunks := s.chunks(n)
+		if err := parallel.For(s.ctx, len(s.attention), len(chunks)*count, func(i, worker int) error {
+			chunk, h := chunks[i/count], i%count
+			c, scratch := chunk.at, &s.attention[worker]
+			seen, ld := scratch.seen(0, kv, chunk, ldkv, ldkv)
+			of.attend(scratch, first+h, attended[(h*n+c)*l.rank:], queries[(h*n+c)*ldkv:], seen, seen,
+				chunk.n, chunk.prefix.n+chunk.n, ldkv, ld, ld, l.rank)
 			return nil
 		}); err != nil {
 			return err
@@ -283,11 +285,14 @@ func (l *mla) attendDecompressed(s *stream, out, q, kv []float32, n int) error {
 	}
 	of := l.heads
 	of.n, of.kv = 1, 1
-	return parallel.For(s.ctx, len(s.attention), n/s.r.Chunk*l.n, func(i, worker int) error {
-		c, h := i/l.n*s.r.Chunk, i%l.n
-		of.attend(&s.attention[worker], h, out[(c*l.n+h)*l.valueLen:], q[(c*l.n+h)*l.keyLen:],
-			keys[(c*l.n+h)*l.keyLen:], up[c*ldup+h*(l.nopeDim+l.valueLen)+l.nopeDim:], s.r.Chunk, s.r.Chunk, ldq, ldq, ldup,
-			l.n*l.valueLen)
+	chunks := s.chunks(n)
+	return parallel.For(s.ctx, len(s.attention), len(chunks)*l.n, func(i, worker int) error {
+		chunk, h := chunks[i/l.n], i%l.n
+		c, scratch := chunk.at, &s.attention[worker]
+		k, nk := scratch.seen(0, keys[h*l.keyLen:], chunk, ldq, l.keyLen)
+		v, nv := scratch.seen(1, up[h*(l.nopeDim+l.valueLen)+l.nopeDim:], chunk, ldup, l.valueLen)
+		of.attend(scratch, h, out[(c*l.n+h)*l.valueLen:], q[(c*l.n+h)*l.keyLen:], k, v,
+			chunk.n, chunk.prefix.n+chunk.n, ldq, nk, nv, l.n*l.valueLen)
 		return nil
 	})
 }

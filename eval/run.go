@@ -28,8 +28,9 @@ type Run struct {
 	Lengths []int
 	Next    []int32
 
-	encoded *encoderStates // the last states of the encoder for Sources
-	dry     bool           // linear layers output zeros: their weights are not read
+	encoded  *encoderStates // the last states of the encoder for Sources
+	prefixes *prefixes      // of chunks that continue others, or nil
+	dry      bool           // linear layers output zeros: their weights are not read
 }
 
 // Chunks returns the number of chunks.
