@@ -125,11 +125,11 @@ func (j *Job) fileType() uint32 {
 // recipeOf returns the recipe that a file with most tensors of type t is taken
 // for: the one of that name, or whose default type it is.
 func recipeOf(t gguf.Type) (*Recipe, bool) {
-	if r, ok := LookupRecipe(t.String()); ok {
+	if r, ok := LookupRecipe(t.String()); ok && !r.Own {
 		return r, true
 	}
 	for _, r := range Recipes() {
-		if !r.Copy && r.Type == t {
+		if !r.Copy && !r.Own && r.Type == t {
 			return r, true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/model"
 )
@@ -59,6 +60,10 @@ type Planned struct {
 // The errors are *InputError, *UnsupportedError, and errors of kind ErrRefused, *RefusedError among them. With an
 // ErrRefused the plan is complete all the same, so that it can be shown; with other errors it is nil.
 func Plan(meta gguf.Metadata, tensors []model.Tensor, opt PlanOptions) (*Planned, error) {
+	if opt.Reference && opt.Recipe.Own {
+		return nil, fault.Errorf(fault.Usage, "recipe %s: llama.cpp has none of that name, so no bytes of its to write",
+			opt.Recipe.Name)
+	}
 	order := outputOrder(tensors, opt.KeepOrder)
 	names := make([]string, 0, len(order)) // after pruning
 	out := &Planned{}

@@ -21,6 +21,7 @@ type Recipe struct {
 	FileType uint32    // general.file_type; meaningless if Copy
 	Type     gguf.Type // default type; meaningless if Copy
 	Copy     bool      // every tensor stays as it is
+	Own      bool      // the reference has no such recipe; FileType is its number for files of such weights
 	Desc     string    // one line for help texts
 	// BPW is the bits per weight of Llama 3 8B under this recipe, with an
 	// importance matrix where the recipe needs one; 0 if Copy.
@@ -266,12 +267,12 @@ func Recipes() []*Recipe {
 	return all
 }
 
-// LookupRecipe returns the recipe of that name or alias, in any case, or of
-// that decimal general.file_type number.
+// LookupRecipe returns the recipe of that name or alias, in any case, or the reference's recipe of that decimal
+// general.file_type number.
 func LookupRecipe(s string) (*Recipe, bool) {
 	id, err := strconv.ParseUint(s, 10, 32)
 	for _, r := range Recipes() {
-		if strings.EqualFold(r.Name, s) || err == nil && !r.Copy && uint64(r.FileType) == id {
+		if strings.EqualFold(r.Name, s) || err == nil && !r.Copy && !r.Own && uint64(r.FileType) == id {
 			return r, true
 		}
 		for _, a := range r.Aliases {
@@ -283,12 +284,22 @@ func LookupRecipe(s string) (*Recipe, bool) {
 	return nil, false
 }
 
-// RecipeOf returns the recipe of a file by its general.file_type; ok is false if that names none.
+// RecipeOf returns the recipe of a file by its general.file_type, one of the reference if there is one; ok is false if
+// that names none.
 func RecipeOf(m gguf.Metadata) (r *Recipe, ok bool) {
 	v, stated := m.Get(gguf.KeyFileType)
 	id, ok := v.Int()
 	if !stated || !ok {
 		return nil, false
 	}
-	return LookupRecipe(strconv.FormatInt(id&^guessed, 10))
+	id &^= guessed
+	if r, ok := LookupRecipe(strconv.FormatInt(id, 10)); ok {
+		return r, true
+	}
+	for _, r := range Recipes() {
+		if r.Own && int64(r.FileType) == id {
+			return r, true
+		}
+	}
+	return nil, false
 }

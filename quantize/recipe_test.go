@@ -208,7 +208,8 @@ func TestLookupRecipe(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"Q4_K_M", "Q4_K_M"}, {"q4_k_m", "Q4_K_M"}, {"15", "Q4_K_M"}, {"q4_k", "Q4_K_M"}, {"Q3_K", "Q3_K_M"},
 		{"Q5_K", "Q5_K_M"}, {"0", "F32"}, {"copy", "COPY"}, {"mxfp4_moe", "MXFP4_MOE"}, {"40", "Q1_0"},
-		{"", ""}, {"-1", ""}, {"4", ""}, {"15abc", ""}, {"NVFP4", ""},
+		{"", ""}, {"-1", ""}, {"4", ""}, {"15abc", ""}, {"39", ""},
+		{"38", "MXFP4_MOE"}, {"mxfp4", "MXFP4"}, {"NVFP4", "NVFP4"},
 	} {
 		r, ok := LookupRecipe(c.in)
 		if ok != (c.want != "") || ok && r.Name != c.want {
@@ -223,7 +224,7 @@ func TestRecipeTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range Recipes() {
 		keys := append([]string{r.Name}, r.Aliases...)
-		if !r.Copy {
+		if !r.Copy && !r.Own {
 			keys = append(keys, fmt.Sprint(r.FileType))
 		}
 		for _, k := range keys {

@@ -3,9 +3,9 @@ package quantize
 import "ggforge/gguf"
 
 // The recipes of llama-quantize 0.7.0, measured on the tool and written down as
-// rules. A new recipe is one row here.
+// rules, and our own (Recipe.Own). A new recipe is one row here.
 
-// recipes is in the order of the reference's help text.
+// recipes is in the order of the reference's help text; our own come after their like.
 var recipes = []Recipe{
 	{
 		Name: "Q1_0", FileType: 40, Type: gguf.TypeQ1_0, BPW: 1.48,
@@ -35,6 +35,16 @@ var recipes = []Recipe{
 			use(roleAny, gguf.TypeMXFP4, stacked),
 			use(roleAny, gguf.TypeQ8_0),
 		}},
+	},
+	{
+		Name: "MXFP4", FileType: 38, Type: gguf.TypeMXFP4, BPW: 4.42, Own: true,
+		Desc:  "4-bit floats, a power of two per 32 weights, in all layers",
+		rules: fp4Mix(),
+	},
+	{
+		Name: "NVFP4", FileType: 39, Type: gguf.TypeNVFP4, BPW: 4.64, Own: true,
+		Desc:  "4-bit floats, an 8-bit float per 16 weights, in all layers",
+		rules: fp4Mix(),
 	},
 	{
 		Name: "Q5_0", FileType: 8, Type: gguf.TypeQ5_0, BPW: 5.57,
@@ -277,5 +287,16 @@ func iq4Mix() ruleset {
 		use(roleVV, gguf.TypeQ5_K, gqa4),
 		use(RoleDown, gguf.TypeQ5_K, noImportance, early(8)),
 		use(RoleAttnOut, gguf.TypeQ5_K, notFalcon, experts8),
+	)
+}
+
+// fp4Mix is shared by our own recipes of 4-bit floats. Matrices of layers have one type, as the point of these types
+// is hardware that multiplies them. Embedding rows are only looked up, so no such hardware is involved, and Q4_K loses
+// less than FP4 at about the same size; the output head, whose errors no layer makes up for, has Q6_K. The ternary
+// recipes have the same two types there. Rows that are not whole blocks of NVFP4 may be some of MXFP4.
+func fp4Mix() ruleset {
+	return mix(
+		use(RoleEmbd, gguf.TypeQ4_K),
+		use(roleAny&^RoleOutput, gguf.TypeMXFP4, misfit),
 	)
 }

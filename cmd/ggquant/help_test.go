@@ -14,7 +14,7 @@ import (
 // the loss in a line.
 func TestTypesHelp(t *testing.T) {
 	short, all := must(t, "--help"), must(t, "--help-all")
-	row := regexp.MustCompile(`(?m)^  ([A-Z0-9_]+) *(\*?) +(\d+) +(\d+\.\d\d) `)
+	row := regexp.MustCompile(`(?m)^  ([A-Z0-9_]+) *(\*?) +(\d+ +)?(\d+\.\d\d) `)
 	var bits []float64
 	var marked []string
 	rows := row.FindAllStringSubmatch(short, -1)
@@ -28,7 +28,7 @@ func TestTypesHelp(t *testing.T) {
 			marked = append(marked, m[1])
 		}
 	}
-	if len(rows) != len(quantize.Recipes())-1 || !slices.IsSorted(bits) { // COPY has no number
+	if len(rows) != len(quantize.Recipes())-1 || !slices.IsSorted(bits) { // COPY has no bits
 		t.Errorf("%d types with bits %v", len(rows), bits)
 	}
 	if want := []string{"IQ2_XS", "IQ3_XXS", "Q4_K_M", "Q5_K_M", "Q6_K", "Q8_0"}; !slices.Equal(marked, want) {

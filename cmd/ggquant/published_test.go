@@ -21,7 +21,7 @@ func TestPublishedTypes(t *testing.T) {
 		"ud-q8_k_xl": "--like Q8_0",
 		"int4":       "Q4_K_M", "4bit": "Q4_K_M", "4-bit": "Q4_K_M", "q4": "Q4_K_M", "int8": "Q8_0", "q8": "Q8_0",
 		"w4a16": "Q4_K_M", "q2": "Q2_K", "fp8": "Q8_0", "FP8_E4M3": "Q8_0",
-		"fp16": "F16", "bfloat16": "BF16", "float32": "F32", "mxfp4": "MXFP4_MOE", "nf4": "Q4_K_M",
+		"fp16": "F16", "bfloat16": "BF16", "float32": "F32", "fp4": "NVFP4", "nf4": "Q4_K_M",
 	} {
 		for _, args := range [][]string{{in, name}, {in, name, "4"}, {in, out, name}, {"--out-dir", dir, in, name},
 			{"-o", out, in, name}, {"--calibrate", in, "--like", name, in, out, "Q4_0"}} {

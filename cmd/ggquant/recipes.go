@@ -31,7 +31,7 @@ func recipeHelp() string {
 	fmt.Fprintf(&b, "  %-10s %2s %5s  %8s %8s\n", "TYPE", "no", "bits", "loss", "high")
 	for _, r := range bySize() {
 		number, bits, d := fmt.Sprint(r.FileType), "", divergences[r.Name]
-		if r.Copy {
+		if r.Copy || r.Own {
 			number = ""
 		}
 		if r.BPW > 0 {

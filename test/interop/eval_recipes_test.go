@@ -17,7 +17,8 @@ var evaluated = []string{
 	"IQ4_NL", "IQ4_XS",
 	"Q3_K_L", "Q3_K_M", "Q3_K_S", "IQ3_M", "IQ3_S", "IQ3_XS", "IQ3_XXS", "Q2_K", "Q2_K_S", "IQ2_M", "IQ2_S", "IQ2_XS",
 	"IQ2_XXS", "IQ1_M", "IQ1_S",
-	"TQ2_0", "TQ1_0", "Q2_0", "Q1_0", "MXFP4_MOE --tensor-type .*=mxfp4", "Q8_0 --tensor-type .*=nvfp4",
+	"TQ2_0", "TQ1_0", "Q2_0", "Q1_0", "MXFP4_MOE --tensor-type .*=mxfp4", "MXFP4", "NVFP4",
+	"Q8_0 --tensor-type .*=nvfp4",
 }
 
 // TestEvaluateRecipes compares the perplexity of the real model under each recipe with
