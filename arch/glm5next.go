@@ -90,8 +90,7 @@ var glm5next = &table.Arch{
 		},
 		parts.Only(parts.NextN, parts.NextNRows)),
 	Graph: &graph.Model{
-		Reads: []string{"attention.key_length_mla!", "attention.value_length_mla!", "expert_gating_func",
-			"expert_weights_norm", "expert_weights_scale"},
+		Reads:   slices.Concat(parts.NeedsMLA, []string{"expert_gating_func", "expert_weights_norm", "expert_weights_scale"}),
 		Streams: graph.HyperConnections{Mean: true}, Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: []graph.Step{
 			graph.Mixed{Name: "attn", Residual: graph.Residual{Pre: graph.Norm{Name: "attn_norm"},
