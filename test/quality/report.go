@@ -97,6 +97,8 @@ the others from the cache or from this document.
   correction (`+"`--effort best`"+`), and now also with feedback between rows (see below); **types by worth** adds bit allocation: other types, at most the same size (`+"`--like`"+`).
 * **Q8_0** of the reference is the floor of llama-perplexity's figures: its weights are nearly exact, so the rest comes from activations, which
   llama-perplexity rounds with every method.
+* **MXFP4-layers** is MXFP4_MOE with --tensor-type attn_=mxfp4 and ffn_=mxfp4, which both quantizers have. Our own recipe MXFP4 has smaller types for
+  embeddings and the output matrix.
 `, chunk, blocks)
 	judge := "text that was held out: no method was chosen by it"
 	if q.use == development {

@@ -58,15 +58,15 @@ type recipe struct {
 	like  bool // is also measured with bit allocation at its size
 }
 
-// MXFP4 is a recipe for experts only: the layers' other matrices get it by name.
+// MXFP4-layers is the recipe of the reference for experts, which gives the other matrices of layers to MXFP4 by name.
 var recipes = []*recipe{
 	{name: "Q2_K", bits: 2, like: true}, {name: "Q3_K_M", bits: 3, like: true}, {name: "Q4_0", bits: 4},
 	{name: "Q4_K_M", bits: 4, like: true},
 	{name: "Q5_K_M", bits: 5, like: true}, {name: "Q6_K", bits: 6}, {name: "IQ4_XS", bits: 4},
 	{name: "IQ3_XXS", bits: 1},
 	{name: "IQ2_XS", bits: 1}, {name: "IQ2_XXS", bits: 1},
-	{name: "MXFP4", arg: "MXFP4_MOE", flags: []string{"--tensor-type", "attn_=mxfp4", "--tensor-type", "ffn_=mxfp4"},
-		bits: 4},
+	{name: "MXFP4-layers", arg: "MXFP4_MOE", bits: 4,
+		flags: []string{"--tensor-type", "attn_=mxfp4", "--tensor-type", "ffn_=mxfp4"}},
 }
 
 // floor is a recipe that hardly changes weights: its divergence is mostly that of rounded activations, which ggeval
