@@ -74,3 +74,59 @@ func TestMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestBestMemory checks that the memory of Best does not grow with the number of layers, but for the states that the
+// backward pass keeps, although the moments of gradients of all layers together are larger than the limit.
+func TestBestMemory(t *testing.T) {
+	const width, wide, tokens = 128, 512, 16
+	used := map[int]uint64{}
+	const few, many = 2, 30
+	for _, layers := range []int{few, many} {
+		dir, err := hftest.Lookup("llama").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "F32", Ring: true,
+			Set: fmt.Sprintf(`{"hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": %d}`, width,
+				wide, layers)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, _, err := convert.Open(context.Background(), dir, convert.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		heap := func() uint64 {
+			runtime.GC()
+			var s runtime.MemStats
+			runtime.ReadMemStats(&s)
+			return s.HeapAlloc
+		}
+		before, most := heap(), uint64(0)
+		run := eval.Run{Tokens: text(tokens), Chunk: 16, Workers: 1}
+		for i := range run.Tokens {
+			run.Tokens[i] %= 200
+		}
+		// All layers have gradients, as another output may need them; two tensors are encoded.
+		out := as(m, map[string]gguf.Type{"blk.0.ffn_gate": gguf.TypeQ4_0, "blk.1.ffn_down": gguf.TypeQ4_0})
+		shared := new(Shared)
+		b, err := Best(context.Background(), m, out, Options{Run: run, Dir: t.TempDir(), Passes: 1, Feedback: true,
+			Gradients: 1, Shared: shared, Progress: func(float64) { most = max(most, heap()) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !b.TwoSided {
+			t.Error("no gradients at outputs")
+		}
+		if size := uint64(shared.outputs.size); layers == many && size < most-before {
+			t.Errorf("moments of gradients have %d bytes, want more than the memory, %d", size, most-before)
+		}
+		b.Close()
+		if err := shared.Close(); err != nil {
+			t.Error(err)
+		}
+		used[layers] = most - before
+	}
+	limit := used[few] + (many-few)*4*width*tokens + 1<<20 // tables of tensors
+	t.Logf("%d bytes, with %d layers %d, limit %d", used[few], many, used[many], limit)
+	if used[many] > limit {
+		t.Errorf("%d bytes with %d layers, want at most %d", used[many], many, limit)
+	}
+}
