@@ -8,6 +8,7 @@
 //	ggeval perplexity [flags] MODEL -f TARGETS --source SOURCES
 //	ggeval embed [flags] MODEL -f FILE
 //	ggeval embed [flags] MODEL --text TEXT
+//	ggeval task [flags] KIND MODEL... -f FILE
 //
 // "ggeval completion SHELL" prints completions for bash, zsh, fish or powershell, "ggeval man" the
 // manual page.
@@ -272,6 +273,40 @@
 //	  cosines                  one for each vector
 //	seconds, tokens_per_second, peak_memory_bytes
 //
+// # Task
+//
+// Scores each MODEL by the tasks in a file, which has the format of llama-perplexity: KIND is hellaswag (text: six
+// lines for each task), winogrande (CSV) or multiple-choice (binary, also of MMLU, ARC and TruthfulQA). Chosen is the
+// answer with the largest mean of ln p over its tokens. With several MODELs the others are compared with the first, task
+// by task. docs/evaluation.md has the rules.
+//
+//	-f FILE, --file FILE       the tasks
+//	--tasks N                  draw N tasks at random, the ones that llama-perplexity draws, in its order (0: all; default:
+//	                           400 of hellaswag, all of others). Those of hellaswag are in random order in any case.
+//	                           Also: --hellaswag-tasks, --winogrande-tasks, --multiple-choice-tasks
+//	--compat llama.cpp         give the figures of llama-perplexity also where it slips (or reference)
+//
+// For one MODEL the lines of llama-perplexity are printed, the score after each task. With --json:
+//
+//	task, file, tasks          KIND, the file, and how many tasks were scored
+//	order                      their numbers in the file, from 0, in the order of the lists below
+//	chance                     accuracy of a random choice: mean and error
+//	models                     for each MODEL:
+//	  model, architecture, bytes, bits_per_weight
+//	  accuracy, accuracy_error share of tasks whose chosen answer is right, and one standard error
+//	  accuracy_low, accuracy_high
+//	                           Wilson's interval of 95 %
+//	  accuracy_by_sum, accuracy_by_bytes
+//	                           the same if sums of ln p decide, and sums divided by the bytes of the answer
+//	  running                  accuracy after each task
+//	  chosen, right            for each task the answer, from 0 (-1: none), and whether it is right
+//	  means                    for each task the mean of ln p of each answer; null if it has no token to score
+//	  change                   of MODELs after the first, against it:
+//	    accuracy               difference of accuracies: mean and error, of paired tasks
+//	    lost, gained           tasks that only the first MODEL has right, and only this one
+//	    margin                 mean change of the right answer's mean of ln p less the largest wrong one: mean and error
+//	seconds, tokens_per_second, peak_memory_bytes
+//
 // # Exit codes
 //
 //	0    done
@@ -294,5 +329,6 @@
 //	ggeval compare model-BF16.gguf --type Q4_K_M --type IQ3_XXS --imatrix imatrix.gguf -f wiki.test.raw
 //	ggeval compare --kl-divergence-base base.kld model-Q4_K_M.gguf
 //	ggeval sensitivity model-BF16.gguf -f text.txt --types Q2_K,Q4_K --imatrix imatrix.gguf -o table.json
+//	ggeval task hellaswag model-F16.gguf model-Q4_K_M.gguf -f hellaswag_val_full.txt --tasks 0
 //	ggeval embed bge-small-Q8_0.gguf --base models/bge-small-en-v1.5 -f sentences.txt
 package main

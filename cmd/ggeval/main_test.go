@@ -144,6 +144,17 @@ func TestEveryFlag(t *testing.T) {
 		delete(rows, "chunks")
 		flagtest.Check(t, embedCommand, parseEmbed, []string{"MODEL", "-f", "t"}, rows)
 	})
+	t.Run("task", func(t *testing.T) {
+		checked["task"] = true
+		rows := with(map[string]flagtest.Row{
+			"tasks": set("Tasks", "7", "--tasks", "7"), "compat": set("LikeTool", "true", "--compat", "reference"),
+			"remote": set("Paths", "[hf://MODEL]", "--remote"), "html": html, "force": force,
+		})
+		for _, name := range []string{"escape", "no-escape", "ctx-size", "chunks"} {
+			delete(rows, name)
+		}
+		flagtest.Check(t, taskCommand, parseTask, []string{"hellaswag", "MODEL", "-f", "t"}, rows)
+	})
 	var verbs []*cli.Command = command().Commands
 	for _, verb := range verbs {
 		if !checked[verb.Name] {
@@ -193,6 +204,10 @@ func TestArguments(t *testing.T) {
 		{"imatrix m -f t -o o --sum-chunks 2 --save-every 3", "want a multiple of --sum-chunks 2"},
 		{"imatrix -o o --in-file a --part 1/2 --sum-chunks 1", "no MODEL"},
 		{"compare m --kl-divergence-base x --stride 9", "--stride"},
+		{"task hellaswag -f t", "want KIND MODEL..."},
+		{"task mmlu m -f t", "want hellaswag, winogrande or multiple-choice"},
+		{"task winogrande m", "name their file with -f FILE"},
+		{"task winogrande m -f t --compat x", "--compat"},
 		{"sensitivity", "want MODEL"},
 		{"sensitivity m", "name it with -f FILE"},
 		{"sensitivity m -f t --types Q4_K,Q9", `unknown tensor type "Q9"`},

@@ -1,0 +1,82 @@
+package runs
+
+import (
+	"math"
+	"slices"
+
+	"github.com/urfave/cli/v3"
+
+	tool "ggforge/cmd/internal/cli"
+	"ggforge/eval/tasks"
+	"ggforge/fault"
+)
+
+// TaskFlags are the flags of ggeval task.
+func TaskFlags() []tool.Flag {
+	compat := tool.CompatFlag("llama-perplexity")
+	compat.Category = CategoryText
+	compat.Usage = "with `llama.cpp` (or reference): give the figures of llama-perplexity also where it slips " +
+		"(docs/evaluation.md)"
+	list := tool.Group(CategoryText,
+		tool.Shared("file", "the tasks are in `FILE`"),
+		tool.Flag{Name: "tasks", Aliases: []string{"hellaswag-tasks", "winogrande-tasks", "multiple-choice-tasks"},
+			Value: tool.Count, Unit: "tasks", Effect: tool.SetsBytes,
+			Usage: "draw `N` tasks at random, as llama-perplexity does (0: all; default: 400 of hellaswag, all of others)"},
+		compat,
+	)
+	return slices.Concat(list, PageFlags(), ModelFlags())
+}
+
+// TaskRequest has the flags and arguments of ggeval task.
+type TaskRequest struct {
+	Kind     tasks.Kind
+	Paths    []string // of models
+	Tasks    int      // how many to draw, 0 for all
+	LikeTool bool
+	Input
+	PageOutput
+}
+
+// usualTasks is how many tasks of HellaSwag llama-perplexity draws if it is not told.
+const usualTasks = 400
+
+// ParseTask returns the request of a command line.
+func ParseTask(cmd *cli.Command) (r TaskRequest, err error) {
+	args, err := tool.Args(cmd, 2, math.MaxInt)
+	if err != nil {
+		return r, err
+	}
+	if r.Kind, err = tasks.ParseKind(args[0]); err != nil {
+		return r, err
+	}
+	if r.Input, err = ParseInput(cmd); err != nil {
+		return r, err
+	}
+	if r.Tasks, err = tool.CountValue(cmd, "tasks"); err != nil {
+		return r, err
+	}
+	if !cmd.IsSet("tasks") && r.Kind == tasks.HellaSwag {
+		r.Tasks = usualTasks
+	}
+	if r.LikeTool, err = tool.Reference(cmd); err != nil {
+		return r, err
+	}
+	if r.PageOutput, err = ParsePage(cmd); err != nil {
+		return r, err
+	}
+	if r.Paths, err = InputPaths(cmd, args[1:]); err != nil {
+		return r, err
+	}
+	if r.File == "" {
+		return r, fault.Errorf(fault.Usage, "no tasks: name their file with -f FILE (see %s --help)", cmd.FullName())
+	}
+	return r, nil
+}
+
+// Draw returns which of so many tasks are scored, in order.
+func (r *TaskRequest) Draw(all int) []int {
+	if r.Tasks == 0 {
+		return tasks.Draw(r.Kind, all, all)
+	}
+	return tasks.Draw(r.Kind, all, r.Tasks)
+}
