@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -21,6 +22,18 @@ var _ = register(graniteSwitch)
 // weights. Source: the GraniteSwitch class of the reference's converter.
 var graniteSwitch = &table.Arch{
 	Name: "graniteswitch",
+	Graph: &graph.Model{
+		Reads: []string{"attention.scale", "logit_scale!", "adapters.count!", "adapters.lora_rank!",
+			"adapters.token_ids_activate!", "adapters.token_ids_substitute!"},
+		Norm: graph.RMS, Embed: graph.Embedding{Scale: "@embedding_scale or 1"},
+		Layer: parts.Scaled("@residual_scale or 1", parts.PreNorm(graph.Attention{Steps: []graph.HeadStep{graph.On{
+			In:    graph.Where("(@rope.scaling.finetuned or 1) != 0"),
+			Steps: []graph.HeadStep{parts.Interleaved}}}}, parts.SwiGLU)),
+		Adapters: graph.TokenAdapters{},
+		Final:    parts.OutputNorm,
+		Head:     graph.LM{Scale: "1.0 / if(@logit_scale = 0, 1, @logit_scale or 1)"},
+		Unread:   []string{"expert_count", "expert_used_count", "expert_shared_feed_forward_length"},
+	},
 	Shapes: shape.Rules{
 		Dims: shape.Table{"n_ff": "@expert_shared_feed_forward_length", "n_rank": "@adapters.lora_rank",
 			"n_slots": "@adapters.count + 1"},

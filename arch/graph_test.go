@@ -22,7 +22,7 @@ const evaluated = `
 // further are architectures with a graph that the evaluator cannot run yet.
 const further = `
 	arctic bailingmoe3 bitnet chameleon cogvlm cohere2moe deepseek32 deepseek4 dots3note dream gemma-embedding2 gemma3n glm-dsa glm5-next gptj grok grovemoe hrm_text hy_v3 hy_v4 k2-horizon kimi-k3 laguna llada
-	llada-moe maple minimax-01 minimax-m3 muse-glimmer nanbeige plamo2 pockettts qwen3tts qwen4exp rnd1 spark2_5 step35 talkie`
+	graniteswitch llada-moe maple minimax-01 minimax-m3 muse-glimmer nanbeige plamo2 pockettts qwen3tts qwen4exp rnd1 spark2_5 step35 talkie`
 
 // TestGraphs checks the graph of every table, that tables of one name do not contradict each other, and which
 // architectures have one.

@@ -118,6 +118,10 @@ func (m *Model) reversible() error {
 	if err := m.checkPredicts(); err != nil {
 		return err
 	}
+	if m.adapters != nil {
+		return fault.Errorf(fault.Unsupported, "%s: models of architecture %q cannot be run backwards: their tokenAdapters "+
+			"have no backward pass", m.source.Path, m.p.arch)
+	}
 	for i := range m.layers {
 		for _, s := range m.layers[i].steps {
 			if missing := withoutBackward(s); missing != "" {

@@ -159,6 +159,7 @@ func (b *builder) build() {
 			m.tokenType = all[:p.width] // of the first kind, as all tokens of a text are
 		}
 	}
+	b.adapters(g.Adapters)
 	b.norms = map[string]*norm{}
 	m.embedNorm = b.norm(g.Embed.Norm)
 	b.final(g.Final)
@@ -177,6 +178,7 @@ func (b *builder) build() {
 		b.layer = &m.layers[pass]
 		b.before(pass)
 		b.steps(g.Layer)
+		b.adaptLayer()
 		b.after(pass, len(order))
 		b.layer.finish()
 	}
@@ -394,7 +396,7 @@ func implemented(v any) bool {
 	case graph.Residual, graph.Parallel, graph.AddInput, graph.Normalize, graph.ScaleStream, graph.LearnedScale,
 		graph.ChooseStep, graph.Choose, graph.Nothing, graph.FromInput, graph.FromUpdate, graph.TokenRange, graph.AddEmbedding, graph.Repeat, graph.HRM,
 		graph.AltUp, graph.HyperConnections, graph.Connected, graph.Mixed, graph.AttentionResiduals, graph.Attended,
-		graph.Decision, graph.Decoder,
+		graph.Decision, graph.Decoder, graph.TokenAdapters,
 		graph.GatedStreams, graph.FromStreams, graph.NgramEmbedding, graph.PooledIndexer,
 		graph.PerLayerEmbedding, graph.NormKind,
 		graph.Separate, graph.GatedQueries, graph.KeysAsValues, graph.SharedKV, graph.ValueExperts,

@@ -29,7 +29,7 @@ func (s *stream) embed(h []float32, w *norm) error {
 	}
 	row := func(i int) []float32 { return h[i*p.width:][:p.width] }
 	err := parallel.For(s.ctx, len(s.scratch), len(at), func(i, worker int) error {
-		id := int64(s.r.Tokens[at[i]])
+		id := int64(s.m.adapters.embedded(s.r.Tokens[at[i]]))
 		if err := decode(s.m.embed, row(at[i]), &bufs[worker], id, id+1); err != nil {
 			return fmt.Errorf("%s: tensor %q: %w", s.m.source.Path, s.m.embed.Name, err)
 		}

@@ -191,10 +191,10 @@ func (s *stream) eachBlock(runs []*Run, wanted bool, f func(at, n int) error) er
 		s.setRun(r)
 		for c, at := 0, 0; c < r.Chunks(); {
 			some, n := r.block(c)
-			s.firstToken, s.tokens = done, r.Tokens[at:at+n]
 			if s.firstChunk = c; r.Lengths != nil {
 				s.lengths = r.Lengths[c : c+some]
 			}
+			s.setTokens(done, r.Tokens[at:at+n])
 			c, at = c+some, at+n
 			if wanted {
 				s.keepTokens()

@@ -97,14 +97,17 @@ func compareLayers(t *testing.T, name string, layers []eval.Layer, m memory.Mode
 	if !predicts && len(u.Caches) == 0 && u.State == 0 { // the runtime makes caches for some encoders only
 		return
 	}
-	drafts := 0 // layers of MTP of which the runtime has caches
+	drafts := 0 // other layers of which the runtime has caches: those of MTP
 	arch, _ := m.Metadata.Get("general.architecture")
 	of, _ := arch.Str()
 	graph.Values(graph.Of(of), func(v any) {
+		if _, ok := v.(graph.TokenAdapters); ok { // the head that chooses adapters
+			drafts++
+		}
 		if _, ok := v.(graph.DraftsCached); ok {
 			n, _ := m.Metadata.Get(gguf.ArchKey(of, "nextn_predict_layers"))
 			more, _ := n.Int()
-			drafts = int(more)
+			drafts += int(more)
 		}
 	})
 	got := map[cache]bool{}

@@ -20,6 +20,7 @@ type linear struct {
 	scale           *float32  // or nil
 	bias            []float32 // or nil
 	fold            *hadamard // of the inputs, or nil
+	adapters        []adapter // of its outputs, or nil
 }
 
 // reportInputs calls Run.Inputs for the inputs of linear layers; leave: their outputs shall be zeros.
@@ -74,7 +75,10 @@ func (s *stream) linear(dst []float32, ld int, x []float32, rows int, layers ...
 		for t := range rows {
 			clear(dst[t*ld:][:columns])
 		}
-		return nil
+		if leave {
+			return nil
+		}
+		return s.adapt(dst, ld, x, rows, layers)
 	}
 	s.xp.Reset(rows, k)
 	if err := s.eachRows(rows, func(a, b int) { s.xp.PackRows(x[a*k:], k, a, b) }); err != nil {
@@ -111,7 +115,7 @@ func (s *stream) linear(dst []float32, ld int, x []float32, rows int, layers ...
 		}
 		at += l.w.Rows
 	}
-	return nil
+	return s.adapt(dst, ld, x, rows, layers)
 }
 
 // matrixName returns ", matrix N" for a matrix of a stack, "" otherwise.

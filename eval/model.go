@@ -41,8 +41,9 @@ type Model struct {
 	ropes        []rotation // of layers
 	temperatures []temperature
 	costs        map[*gemm.Weights]int64
-	decoder      *Model    // of an encoder-decoder, whose encoder is the model; or nil
-	decision     *decision // the head of a model that decides, or nil
+	decoder      *Model         // of an encoder-decoder, whose encoder is the model; or nil
+	decision     *decision      // the head of a model that decides, or nil
+	adapters     *tokenAdapters // or nil
 	// maxChunk is the greatest number of tokens in a chunk, for the reason maxChunkOf; 0 for any
 	maxChunk   int
 	maxChunkOf string

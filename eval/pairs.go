@@ -14,7 +14,8 @@ import (
 // same text side by side. Calls come one after the other.
 type Pairs struct {
 	Run // Inputs is not called, and First has to be 0
-	// Wanted reports whether a tensor's inputs are wanted; there are no rows yet.
+	// Wanted reports whether a tensor's inputs are wanted; there are no rows yet. Those of adapters that tokens choose are
+	// not reported.
 	Wanted func(in Inputs) bool
 	// Rows is called with inputs of the model and the same number of inputs of the base, for the same tokens. The model
 	// chooses the tokens of a routed expert for both.
@@ -54,6 +55,7 @@ func (m *Model) Pair(ctx context.Context, base *Model, p Pairs) error {
 			return err
 		}
 		s.setRun(&run)
+		s.adaptersUnseen = true
 		c.sides[i], c.runs[i] = s, &run
 	}
 	last := 0.0
@@ -166,7 +168,8 @@ func (c *pairRun) part(i, step, k int) error {
 	}
 	tokens, width := len(c.p.Tokens), c.sides[0].m.p.width
 	return c.stages(tokens, c.sides[0].blockTokens(tokens), c.p.Chunk, false, func(s *stream, at, n int) error {
-		s.firstToken, s.tokens, s.rereads = at, s.r.Tokens[at:at+n], true
+		s.rereads = true
+		s.setTokens(at, s.r.Tokens[at:at+n])
 		return s.branchOutputs(of(s), buffer.Resize(&c.h, n*width), s.h[at*width:][:n*width], n)
 	})
 }
@@ -175,7 +178,8 @@ func (c *pairRun) part(i, step, k int) error {
 func (c *pairRun) blocks(i, from, end int) error {
 	tokens, width := len(c.p.Tokens), c.sides[0].m.p.width
 	return c.stages(tokens, c.sides[0].blockTokens(tokens), c.p.Chunk, false, func(s *stream, at, n int) error {
-		s.firstToken, s.tokens, s.rereads = at, s.r.Tokens[at:at+n], true
+		s.rereads = true
+		s.setTokens(at, s.r.Tokens[at:at+n])
 		h, early := buffer.Resize(&c.h, n*width), len(s.routerLogits)
 		copy(h, s.h[at*width:])
 		defer s.keepState(at, n)()

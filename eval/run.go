@@ -156,6 +156,8 @@ type stream struct {
 	// checksFinite: inputs and outputs of linear layers must be finite. It is set to find the origin of a value that
 	// is not.
 	checksFinite bool
+	// adaptersUnseen: Run.Inputs is not called for adapters, whose rows depend on the tokens.
+	adaptersUnseen bool
 	// products counts calls of linear.
 	products int
 	*workspace
@@ -196,8 +198,10 @@ type workspace struct {
 	acc               []float32 // the sum of the experts' outputs, which is added to h
 	routerLogits      []float32 // of early routers
 	sharedKVs         map[*attention][]float32
-	tokens            []int32 // that go through a layer now
-	expertTokens      []int32 // of all runs that experts run for
+	tokens            []int32      // that go through a layer now
+	adapterOf         [2][]int32   // of each of them, and of the wanted ones, where the model has adapters
+	adapted           [3][]float32 // inputs and outputs of the matrices of an adapter
+	expertTokens      []int32      // of all runs that experts run for
 	latent            struct{ kv, q, a []float32 }
 	xp                gemm.Panels
 	scratch           []gemm.Scratch

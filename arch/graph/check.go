@@ -106,7 +106,7 @@ var optional = []string{"Embedding.Scale", "Residual.Scale", "Residual.Carry", "
 
 // mayBeNil are the kinds of values without which a model is whole.
 var mayBeNil = []reflect.Type{reflect.TypeFor[Projection](), reflect.TypeFor[Classifier](), reflect.TypeFor[Loop](),
-	reflect.TypeFor[Streams](), reflect.TypeFor[Second]()}
+	reflect.TypeFor[Streams](), reflect.TypeFor[Second](), reflect.TypeFor[Adapters]()}
 
 // value is called by visit.
 func (c *checker) value(at place, v reflect.Value) bool {

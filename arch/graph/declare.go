@@ -107,6 +107,7 @@ func Declare(m *Model, f *File) (*Decl, error) {
 		}
 		d.layer, d.pass = i, pass
 		d.streams(m.Streams)
+		d.adapters(m.Adapters)
 		d.steps(m.Layer)
 	}
 	if d.err == nil {

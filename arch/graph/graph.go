@@ -15,10 +15,12 @@ type Model struct {
 	Layer   []Step    // one layer
 	Streams Streams   // nil for one residual stream
 	Loop    Loop      // the order in which layers run; nil: each once, one after the other
-	Draft   []Step    // one MTP (NextN) layer, after its projection; nil for Layer
-	Final   []Step    // after the last layer: usually a norm
-	Head    Head
-	Second  Second // a second stack of layers, nil for none
+	// Adapters add to the projections of all layers; nil for none.
+	Adapters Adapters
+	Draft    []Step // one MTP (NextN) layer, after its projection; nil for Layer
+	Final    []Step // after the last layer: usually a norm
+	Head     Head
+	Second   Second // a second stack of layers, nil for none
 	// Reads are the keys of ByName that llama.cpp reads in files of the architecture; and with "!", keys of any kind
 	// without which it does not load a file.
 	Reads   []string

@@ -123,6 +123,13 @@ func (s *summary) outside() (l phrases) {
 	default:
 		l.add(TypeName(x))
 	}
+	switch x := s.model.Adapters.(type) {
+	case nil:
+	case TokenAdapters:
+		l.add("adapters by control tokens")
+	default:
+		l.add(TypeName(x))
+	}
 	switch h := s.model.Head.(type) {
 	case LM:
 		if h.Scale != "" {

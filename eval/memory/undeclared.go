@@ -27,12 +27,6 @@ var undeclaredRows = []undeclared{
 	{name: "clef", runtime: []graph.Quirk{graph.NoCache{}}},
 	{name: "dflash", windows: graph.Sliding{}},
 	{name: "gemma4-assistant", windows: graph.Sliding{}},
-	{name: "graniteswitch", caches: func(l layer, c []graph.Cache) []graph.Cache { // and those of one more head
-		if l.Layer() == 0 {
-			c = append(c, graph.Cache{Keys: l.Size("n_embd_head_k"), Vals: l.Size("n_embd_head_v")})
-		}
-		return c
-	}},
 	{name: "wavtokenizer-dec", runtime: []graph.Quirk{graph.NoCache{}}},
 }
 

@@ -478,7 +478,8 @@ func init() {
 			model.layers.{bid}.shared_mlp.output_linear.lora_B                       | n, 1, hidden_size, r
 			`,
 		Variants: []Variant{{Name: "without-gain", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
-			Set: `{"control_token_gain": null, "num_experts_per_tok": null, "num_adapters": 3}`}},
+			Set: `{"control_token_gain": null, "num_experts_per_tok": null, "num_adapters": 3,
+				"adapter_token_ids": [280, 400, 601], "adapter_substitute_token_ids": [300, 1000, 12]}`}},
 	})
 	add(Spec{
 		Name:      "hrm_text",
