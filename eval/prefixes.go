@@ -53,9 +53,10 @@ func (a *attentionScratch) seen(i int, x []float32, c span, xld, size int) (rows
 }
 
 // sharesPrefixes reports whether chunks of the model can continue others, if none is longer than this: its tokens depend
-// on each other by attention alone, and rotations do not depend on the length of a chunk.
+// on each other by attention alone, not by adapters that tokens choose for later ones, too, and rotations do not depend
+// on the length of a chunk.
 func (m *Model) sharesPrefixes(longest int) bool {
-	if m.p.bidirectional || m.decision != nil {
+	if m.p.bidirectional || m.decision != nil || m.adapters != nil {
 		return false
 	}
 	for i := range m.ropes {

@@ -479,7 +479,7 @@ func init() {
 			`,
 		Variants: []Variant{{Name: "without-gain", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
 			Set: `{"control_token_gain": null, "num_experts_per_tok": null, "num_adapters": 3,
-				"adapter_token_ids": [280, 400, 601], "adapter_substitute_token_ids": [300, 1000, 12]}`}},
+				"adapter_token_ids": [220, 101, 44], "adapter_substitute_token_ids": [300, 1000, 12]}`}},
 	})
 	add(Spec{
 		Name:      "hrm_text",
