@@ -17,6 +17,9 @@ func (b *batch) attention(a graph.Attention, x *result) *result {
 	case all > 0:
 		r := b.linear(x, "attn_qkv", all)
 		q, k, v = b.partView(r, b.floats(nq)), b.partView(r, b.floats(nk)), b.partView(r, b.floats(nv))
+		if b.adapters != nil {
+			q, k, v = b.adapt(b.op(q.bytes, q), x), b.adapt(b.op(k.bytes, k), x), b.adapt(b.op(v.bytes, v), x)
+		}
 	case gated:
 		r := b.linear(x, "attn_q", 2*nq)
 		q, gate = b.partView(r, b.floats(nq)), b.partView(r, b.floats(nq))

@@ -22,6 +22,8 @@ type batch struct {
 
 	caches []*Cache
 
+	adapters *result // of tokens, nil for a model without adapters
+
 	// Inputs, which are added when they are read for the first time.
 
 	masks            [2][2]*result // of the batch, of the cache; of all tokens, of windows
@@ -164,6 +166,9 @@ func (b *batch) hasBias(tensor string) bool {
 func (b *batch) embed() *result {
 	e, width := b.graph.Embed, b.width()
 	ids := b.addInput(4 * b.tokens)
+	if b.graph.Adapters != nil {
+		return b.embedAdapted(e, ids)
+	}
 	// of images, with the DeepStack vectors that later layers add
 	wide := b.product("vectors", width, 1+b.number("@n_deepstack_layers or max(0, ^deepstack_mapping) or 0"))
 	b.addInput(b.floats(wide)) // embeddings in place of tokens, which no operation of this graph reads
@@ -238,6 +243,9 @@ func (b *batch) linear(x *result, tensor string, n int64) *result {
 	r := b.op(b.floats(n), x)
 	if b.hasBias(tensor) {
 		r = b.inPlace(r.bytes, r)
+	}
+	if b.adapters != nil && tensor != "attn_qkv" {
+		r = b.adapt(r, x)
 	}
 	return r
 }

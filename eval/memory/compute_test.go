@@ -15,6 +15,7 @@ import (
 // SPEC/VARIANT: a model for each arrangement of steps and each kind of part.
 var printed = map[string]string{
 	"llama/plain":             "9.02 MiB", // pre-norm
+	"granite_switch/plain":    "8.89 MiB", // adapters
 	"gemma2/plain":            "13.65 MiB",
 	"olmo2/plain":             "9.02 MiB", // norms of outputs only
 	"bert-mlm/plain":          "1.39 MiB", // post-norm, without a cache
