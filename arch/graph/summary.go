@@ -111,6 +111,8 @@ func (s *summary) outside() (l phrases) {
 		l.add("attention residuals")
 	case HyperConnections:
 		l.add("hyper-connections")
+	case GatedStreams:
+		l.add("gated residual streams")
 	default:
 		l.add(TypeName(x))
 	}
@@ -167,7 +169,7 @@ func (s *summary) steps(steps []Step) (l layerSummary) {
 			l.add(s.residual(step.Residual))
 			l.rest.add("mixed streams")
 		case FromStreams:
-			l.add(s.residual(Residual{Part: step.Part}))
+			l.add(s.residual(Residual{Pre: Norm{Name: "hc_" + step.Name + "_norm"}, Part: step.Part}))
 		case Parallel:
 			for _, r := range step {
 				o := s.residual(r)
@@ -188,6 +190,8 @@ func (s *summary) steps(steps []Step) (l layerSummary) {
 			l.rest.add("adds the embedding in each layer")
 		case PerLayerEmbedding:
 			l.rest.add("per-layer embeddings")
+		case NgramEmbedding:
+			l.rest.add("n-gram embeddings")
 		case Normalize:
 			l.orders.add("norms of the stream")
 		default:
