@@ -5,9 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
+
+	"ggforge/eval/evaltest"
 )
 
 const taskData = "../../eval/tasks/testdata/"
@@ -40,28 +41,12 @@ func TestTask(t *testing.T) {
 				t.Fatalf("%s%s: %d lines, want %d; the last: %s", kind, draw, len(lines), len(wanted)+1, last)
 			}
 			for i, w := range wanted {
-				if !sameScores(lines[i], w) {
+				if !evaltest.SameScores(lines[i], w) {
 					t.Errorf("%s%s: %q, want %q", kind, draw, lines[i], w)
 				}
 			}
 		}
 	}
-}
-
-// sameScores reports whether lines are the same but for means of ln p, which llama-perplexity sums in float32.
-func sameScores(got, want string) bool {
-	g, w := strings.Fields(got), strings.Fields(want)
-	if len(g) != len(w) {
-		return false
-	}
-	for i := range g {
-		x, e := strconv.ParseFloat(g[i], 64)
-		y, f := strconv.ParseFloat(w[i], 64)
-		if g[i] != w[i] && (e != nil || f != nil || x >= 0 || math.Abs(x-y) > 2e-5) {
-			return false
-		}
-	}
-	return true
 }
 
 // TestTaskSlips checks what is right without --compat: the last task of a file is scored, and the second choice of a

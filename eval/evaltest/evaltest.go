@@ -1,7 +1,13 @@
-// Package evaltest makes runs of the evaluator. All tests get the same.
+// Package evaltest makes runs of the evaluator, the same for all tests, and compares what llama-perplexity prints.
 package evaltest
 
-import "ggforge/eval"
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"ggforge/eval"
+)
 
 // Sources returns made-up sources and targets of different lengths, some longer than the greatest distance of
 // positions, for a vocabulary of so many tokens.
@@ -22,4 +28,20 @@ func Sources(vocab int) eval.Run {
 		r.Next = append(r.Next, 1)
 	}
 	return r
+}
+
+// SameScores reports whether lines of scores of tasks are the same but for means of ln p, which llama-perplexity sums in float32.
+func SameScores(got, want string) bool {
+	g, w := strings.Fields(got), strings.Fields(want)
+	if len(g) != len(w) {
+		return false
+	}
+	for i := range g {
+		x, e := strconv.ParseFloat(g[i], 64)
+		y, f := strconv.ParseFloat(w[i], 64)
+		if g[i] != w[i] && (e != nil || f != nil || x >= 0 || math.Abs(x-y) > 2e-5) {
+			return false
+		}
+	}
+	return true
 }

@@ -11,6 +11,7 @@ import (
 	"ggforge/convert"
 	"ggforge/eval"
 	"ggforge/gguf"
+	"ggforge/model"
 	"ggforge/test/hftest"
 )
 
@@ -25,17 +26,7 @@ func TestMemory(t *testing.T) {
 	encoding := 4*wide*wide + 4*batchRows*wide + 20*width*wide
 	limit := uint64(streams+moments+encoding) + 2<<20 // panels of weights, tables
 	for _, layers := range []int{2, 30} {
-		dir, err := hftest.Lookup("llama").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "F32", Ring: true,
-			Set: fmt.Sprintf(`{"hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": %d}`, width,
-				wide, layers)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, _, err := convert.Open(context.Background(), dir, convert.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Close()
+		m := layered(t, width, wide, layers)
 		var targets []Target
 		for i := range m.Tensors {
 			if name := m.Tensors[i].Name; name == "blk.0.attn_v.weight" || name == "blk.1.ffn_down.weight" {
@@ -82,17 +73,7 @@ func TestBestMemory(t *testing.T) {
 	used := map[int]uint64{}
 	const few, many = 2, 30
 	for _, layers := range []int{few, many} {
-		dir, err := hftest.Lookup("llama").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "F32", Ring: true,
-			Set: fmt.Sprintf(`{"hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": %d}`, width,
-				wide, layers)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, _, err := convert.Open(context.Background(), dir, convert.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Close()
+		m := layered(t, width, wide, layers)
 		heap := func() uint64 {
 			runtime.GC()
 			var s runtime.MemStats
@@ -129,4 +110,20 @@ func TestBestMemory(t *testing.T) {
 	if used[many] > limit {
 		t.Errorf("%d bytes with %d layers, want at most %d", used[many], many, limit)
 	}
+}
+
+// layered opens a made-up Llama of so many layers, whose weights repeat: that is fast.
+func layered(t *testing.T, width, wide, layers int) *model.Model {
+	t.Helper()
+	dir, err := hftest.Lookup("llama").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "F32", Ring: true,
+		Set: fmt.Sprintf(`{"hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": %d}`, width, wide, layers)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := convert.Open(t.Context(), dir, convert.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
 }

@@ -2,12 +2,12 @@ package interop
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
+
+	"ggforge/eval/evaltest"
 )
 
 // taskLine matches the line that llama-perplexity prints after a task.
@@ -53,7 +53,7 @@ func TestTasks(t *testing.T) {
 					for line := range strings.Lines(ours(t, "ggeval", mine...)) {
 						number, _, _ := strings.Cut(line, "\t")
 						if w := want[number]; taskLine.MatchString(line) && w != "" {
-							if seen++; !sameLine(strings.TrimSpace(line), w) {
+							if seen++; !evaltest.SameScores(strings.TrimSpace(line), w) {
 								t.Errorf("%q, want %q", line, w)
 							}
 						}
@@ -65,20 +65,4 @@ func TestTasks(t *testing.T) {
 			}
 		}
 	}
-}
-
-// sameLine reports whether lines are the same, means of ln p to 2e-5: the tool sums in float32.
-func sameLine(got, want string) bool {
-	g, w := strings.Fields(got), strings.Fields(want)
-	if len(g) != len(w) {
-		return false
-	}
-	for i := range g {
-		x, e := strconv.ParseFloat(g[i], 64)
-		y, f := strconv.ParseFloat(w[i], 64)
-		if g[i] != w[i] && (e != nil || f != nil || x >= 0 || math.Abs(x-y) > 2e-5) {
-			return false
-		}
-	}
-	return true
 }
