@@ -276,7 +276,7 @@ func (b *builder) scoreSteps(h *heads, steps []graph.ScoreStep) {
 	}
 }
 
-// pools returns the limit of an indexer of pools: beside the tokens that it chooses there may be almost a pool.
+// pools returns the limit of an indexer of pools: besides the tokens that it chooses, all but one of a pool may be seen.
 func (b *builder) pools() (what string, most graph.Num) {
 	if v, ok := b.Value("@attention.indexer.kpool_select_tail"); ok && v.Float() == 0 {
 		b.fail(errUnsupported, "%q is false, want true", b.p.arch+".attention.indexer.kpool_select_tail")
@@ -534,8 +534,8 @@ type attentionScratch struct {
 }
 
 // attend sets out to the attention outputs of the heads of one group in one chunk of n tokens, which attend to keys
-// tokens: the same, also after those of a prefix, or, without a causal mask, others. q, k, v and out begin with the first token and the group's first
-// head, which is number head, and have rows of nq, nk, nv and no values.
+// tokens: the same, also after those of a prefix, or, without a causal mask, others. q, k, v and out begin with the
+// first token and the group's first head, which is number head, and have rows of nq, nk, nv and no values.
 func (l *heads) attend(s *attentionScratch, head int, out, q, k, v []float32, n, keys, nq, nk, nv, no int) {
 	s.k.PackRight(k, nk, keys, l.keyLen)
 	s.v.PackRight(transpose(&s.values, v, nv, keys, l.valueLen), keys, l.valueLen, keys)

@@ -394,14 +394,15 @@ func (b *builder) part(p graph.Part) mixer {
 func implemented(v any) bool {
 	switch v := v.(type) {
 	case graph.Residual, graph.Parallel, graph.AddInput, graph.Normalize, graph.ScaleStream, graph.LearnedScale,
-		graph.ChooseStep, graph.Choose, graph.Nothing, graph.FromInput, graph.FromUpdate, graph.TokenRange, graph.AddEmbedding, graph.Repeat, graph.HRM,
+		graph.ChooseStep, graph.Choose, graph.Nothing, graph.FromInput, graph.FromUpdate, graph.TokenRange,
+		graph.AddEmbedding, graph.Repeat, graph.HRM,
 		graph.AltUp, graph.HyperConnections, graph.Connected, graph.Mixed, graph.AttentionResiduals, graph.Attended,
 		graph.Decision, graph.Decoder, graph.TokenAdapters,
 		graph.GatedStreams, graph.FromStreams, graph.NgramEmbedding, graph.PooledIndexer,
 		graph.PerLayerEmbedding, graph.NormKind,
 		graph.Separate, graph.GatedQueries, graph.KeysAsValues, graph.SharedKV, graph.ValueExperts,
-		graph.RoPE, graph.QKNorm, graph.QKLayerNorm, graph.UnitNorm, graph.QueryGain, graph.ValueNorm, graph.Temperature, graph.Clamp,
-		graph.On,
+		graph.RoPE, graph.QKNorm, graph.QKLayerNorm, graph.UnitNorm, graph.QueryGain, graph.ValueNorm,
+		graph.Temperature, graph.Clamp, graph.On,
 		graph.SoftCap, graph.ALiBi, graph.RelativeBias, graph.Sinks, graph.OnScores,
 		graph.BlockIndexer, graph.Indexer, graph.SharedIndexer, graph.SharedKeyNorm,
 		graph.OutGate, graph.SoftplusGate, graph.OutFactor, graph.OutNorm,

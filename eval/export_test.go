@@ -5,7 +5,7 @@ type Layer struct {
 	Keys   bool // it has keys of its own, not those of an earlier layer
 	State  bool
 	Window int // tokens; 0 for all
-	Ratio  int // tokens for which one more key stands; 0 for none
+	Ratio  int // tokens that share one compressed key; 0 without compression
 }
 
 // Layers returns the layers of a model.

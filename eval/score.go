@@ -153,10 +153,10 @@ func (m *Model) scoreSome(ctx context.Context, groups [][]Sequence, answers [][]
 	} else {
 		x.byLength(groups, answers)
 	}
-	share := 1.0
+	share := m.layerShare(&Run{Chunk: 1})
 	for _, r := range x.runs {
 		r.Workers = workers
-		if share = m.layerShare(&Run{Chunk: 1}); progress != nil {
+		if progress != nil {
 			r.Progress = func(p Progress) { progress(Progress{Done: share * p.Done}) }
 		}
 	}

@@ -61,7 +61,7 @@ type Planned struct {
 // ErrRefused the plan is complete all the same, so that it can be shown; with other errors it is nil.
 func Plan(meta gguf.Metadata, tensors []model.Tensor, opt PlanOptions) (*Planned, error) {
 	if opt.Reference && opt.Recipe.Own {
-		return nil, fault.Errorf(fault.Usage, "recipe %s: llama.cpp has none of that name, so no bytes of its to write",
+		return nil, fault.Errorf(fault.Usage, "recipe %s is ours: llama.cpp has none of that name whose bytes could be written",
 			opt.Recipe.Name)
 	}
 	order := outputOrder(tensors, opt.KeepOrder)

@@ -2,7 +2,7 @@ package graph
 
 import "ggforge/model/limits"
 
-// Second is a second stack of layers, beside those of a Model.
+// Second is a further stack of layers, next to Model.Layer.
 type Second interface{ second() }
 
 // Decoder is the decoder of an encoder-decoder (T5): the Model is the encoder, and the decoder predicts a text token by

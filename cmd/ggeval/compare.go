@@ -146,8 +146,7 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 				return sections(found)
 			}})
 	}
-	result := compareResult{Base: sideResult{Model: b.name}, Source: r.Source,
-		textResult: b.result(&r.input)}
+	result := compareResult{Base: sideResult{Model: b.name}, pairsResult: b.result(&r.input)}
 	result.Stride = r.Text.Stride
 	if b.candidate != nil {
 		result.Base = sideOf(b.candidate)
@@ -260,8 +259,7 @@ func (b *base) sameTokens(cmd *cli.Command, c *candidate) error {
 type compareResult struct {
 	Base   sideResult    `json:"base"`
 	Models []modelResult `json:"models"`
-	Source string        `json:"source,omitempty"`
-	textResult
+	pairsResult
 	costResult
 }
 
@@ -358,7 +356,7 @@ func (r *compareResult) add(c *candidate, found *eval.Comparison, run eval.Run) 
 
 // text prints tables, with a line for each model.
 func (r *compareResult) text(w io.Writer) error {
-	fmt.Fprintln(w, r.textResult)
+	fmt.Fprintln(w, r.pairsResult)
 	about := ""
 	if r.Base.Architecture != "" { // a saved base has none
 		about = fmt.Sprintf("%s, %s, %.4f bits per weight, ", r.Base.Architecture, tool.Bytes(r.Base.Bytes), r.Base.BPW)

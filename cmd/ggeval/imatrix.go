@@ -81,9 +81,8 @@ type imatrixResult struct {
 	Resumed int      `json:"resumed_chunks,omitempty"`
 	Unseen  []unseen `json:"unseen,omitempty"`
 	// Parts is the number of parts that --finish has put together.
-	Parts  int    `json:"parts,omitempty"`
-	Source string `json:"source,omitempty"`
-	textResult
+	Parts int `json:"parts,omitempty"`
+	pairsResult
 	costResult
 }
 
@@ -110,8 +109,7 @@ func makeImatrix(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 	}
-	result := imatrixResult{Output: r.Out, Format: r.Format.String(), Merged: r.Merged,
-		Source: r.Source}
+	result := imatrixResult{Output: r.Out, Format: r.Format.String(), Merged: r.Merged}
 	tokens := 0
 	if r.Path == "" {
 		if err := writer.Writable(r.Out, opt); err != nil {
@@ -152,7 +150,7 @@ func makeImatrix(ctx context.Context, cmd *cli.Command) error {
 	}
 	w = tool.InfoWriter(cmd)
 	if r.Path != "" {
-		fmt.Fprintln(w, result.textResult)
+		fmt.Fprintln(w, result.pairsResult)
 	}
 	fmt.Fprintf(w, "%s: %s, %d tensors, %d chunks of %d tokens\n", r.Out, tool.Bytes(file.Size), m.Len(),
 		m.Chunks, m.ChunkSize)
@@ -199,7 +197,7 @@ func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *
 	}
 	defer m.Source.Close()
 	sums.SetChunk(m.run.Chunk)
-	result.Model, result.Architecture, result.textResult = r.Path, m.Source.Architecture(), m.result(&r.input)
+	result.Model, result.Architecture, result.pairsResult = r.Path, m.Source.Architecture(), m.result(&r.input)
 	if r.Shares.Finish {
 		job, err := r.job(ctx, m)
 		if err != nil {

@@ -123,8 +123,9 @@ type reading struct {
 }
 
 // result returns the sizes of the text.
-func (t *reading) result(in *input) textResult {
-	return textResult{File: in.File, source: in.Source, Tokens: t.tokens, Chunk: t.run.Chunk, Chunks: t.run.Chunks()}
+func (t *reading) result(in *input) pairsResult {
+	return pairsResult{Source: in.Source, textResult: textResult{File: in.File, Tokens: t.tokens, Chunk: t.run.Chunk,
+		Chunks: t.run.Chunks()}}
 }
 
 // ran returns the number of tokens that go through a model.

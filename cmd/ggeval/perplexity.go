@@ -58,8 +58,7 @@ type perplexityResult struct {
 	Loss number `json:"loss"`
 	// Running is the perplexity after each chunk.
 	Running []number `json:"running"`
-	Source  string   `json:"source,omitempty"`
-	textResult
+	pairsResult
 	costResult
 }
 
@@ -113,8 +112,8 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 	}
 	result := perplexityResult{
 		Model: r.Path, Architecture: m.Source.Architecture(), PPL: number(p.Value), Error: number(p.Error),
-		Loss: number(math.Log(p.Value)), Running: running(p, m.run), Source: r.Source,
-		textResult: m.result(&r.input), costResult: endCost(cost, ran),
+		Loss: number(math.Log(p.Value)), Running: running(p, m.run),
+		pairsResult: m.result(&r.input), costResult: endCost(cost, ran),
 	}
 	result.Stride, result.Predicted = r.Text.Stride, p.Predicted
 	w := cmd.Root().Writer
@@ -125,7 +124,7 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 	} else {
 		fmt.Fprintf(w, "%s: %s, %s, %.4f bits per weight\n", r.Path, result.Architecture, tool.Bytes(m.Source.Bytes),
 			m.Source.BPW())
-		fmt.Fprintln(w, result.textResult)
+		fmt.Fprintln(w, result.pairsResult)
 		fmt.Fprintf(w, "Final estimate: PPL = %.4f +/- %.5f\n", p.Value, p.Error)
 		fmt.Fprintln(tool.InfoWriter(cmd), result.costResult)
 	}
@@ -148,14 +147,23 @@ func running(p *eval.Perplexity, run eval.Run) []number {
 
 func (t textResult) String() string {
 	s := fmt.Sprintf("%s: %d tokens, %d chunks of %d", t.File, t.Tokens, t.Chunks, t.Chunk)
-	if t.source != "" {
-		s = fmt.Sprintf("%s for %s: %d tokens, %d pairs of lines", t.File, t.source, t.Tokens, t.Chunks)
-	}
 	if t.Stride > 0 {
 		s += fmt.Sprintf(", %d apart", t.Stride)
 	}
-	if t.Predicted > 0 {
-		s += fmt.Sprintf(", %d tokens predicted", t.Predicted)
+	return s + t.predicted()
+}
+
+// predicted returns the end of a text about the tokens that figures cover.
+func (t textResult) predicted() string {
+	if t.Predicted == 0 {
+		return ""
 	}
-	return s
+	return fmt.Sprintf(", %d tokens predicted", t.Predicted)
+}
+
+func (t pairsResult) String() string {
+	if t.Source == "" {
+		return t.textResult.String()
+	}
+	return fmt.Sprintf("%s for %s: %d tokens, %d pairs of lines", t.File, t.Source, t.Tokens, t.Chunks) + t.predicted()
 }

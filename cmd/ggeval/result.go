@@ -27,8 +27,12 @@ type textResult struct {
 	Stride int    `json:"stride,omitempty"`
 	// Predicted is the number of tokens that the figures cover.
 	Predicted int `json:"predicted,omitempty"`
+}
 
-	source string // of an encoder-decoder, "" for none
+// pairsResult is textResult for verbs that run encoder-decoders, too.
+type pairsResult struct {
+	textResult
+	Source string `json:"source,omitempty"` // the file of the sources; "" if the text has none
 }
 
 // costResult is the time and memory of a run.

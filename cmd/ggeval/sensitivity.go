@@ -144,7 +144,7 @@ func measureSensitivity(ctx context.Context, cmd *cli.Command) error {
 	result := sensitivityResult{
 		Model: r.Path, Architecture: m.Source.Architecture(), Group: r.Measure.Group, Rows: table.Rows,
 		Skipped:    table.Skipped,
-		textResult: m.result(&r.input), costResult: endCost(cost, len(m.run.Tokens)*(1+len(table.Rows))),
+		textResult: m.result(&r.input).textResult, costResult: endCost(cost, len(m.run.Tokens)*(1+len(table.Rows))),
 	}
 	result.Predicted = result.Chunks * (m.run.Chunk - m.run.Chunk/2 - 1)
 	if result.Skipped == nil {

@@ -18,8 +18,9 @@ func cardCommand() *cli.Command {
 		ArgsUsage: "DIR",
 		Description: "Writes DIR/README.md as the Hugging Face hub reads it: front matter, a table of the\n" +
 			"GGUF files in DIR and below it, a recommendation, commands that run and download\n" +
-			"them, and how they were made, from their metadata and the files next to them. KL divergence and perplexity come from JSON files in DIR, as\n" +
-			"'ggeval compare --json' and 'ggeval perplexity --json' write them, by names of files.\n\n" +
+			"them, and how they were made, from their metadata and the files next to them. KL\n" +
+			"divergence and perplexity come from JSON files in DIR, as 'ggeval compare --json' and\n" +
+			"'ggeval perplexity --json' write them, by names of files.\n\n" +
 			"Text between marks is generated anew each time; all other text is kept, and keys of\n" +
 			"the front matter outside of the marks override those between them. A section whose\n" +
 			"marks were removed is left out. A README.md without marks is not replaced\n" +

@@ -110,28 +110,38 @@ func parseModelfile(cmd *cli.Command) (r modelfileRequest, err error) {
 	return r, err
 }
 
-// names returns the names that the Modelfile has for the files of a set: arg is the argument, path where the set is.
-func (r *modelfileRequest) names(arg, path string, set *gguf.Set) (names []string, err error) {
-	stored := installed.Is(arg)
-	if name, ok := strings.CutPrefix(arg, "ollama://"); ok && !strings.Contains(name, "#") {
+// modelfileArgument is an argument, and the files that it names; nil for none.
+type modelfileArgument struct {
+	arg   string
+	files []string // their paths or addresses
+}
+
+// elsewhere reports whether the files are on a server or in the store of another program.
+func (a *modelfileArgument) elsewhere() bool {
+	return installed.Is(a.arg) || checkpoint.IsRemote(a.files[0])
+}
+
+// names returns the names that a Modelfile in the folder dir has for the files.
+func (a *modelfileArgument) names(dir string) (names []string, err error) {
+	if a == nil {
+		return nil, nil
+	}
+	if name, ok := strings.CutPrefix(a.arg, "ollama://"); ok && !strings.Contains(name, "#") {
 		return []string{name}, nil // with its settings
 	}
-	for _, f := range set.Files {
-		var name string
+	for _, file := range a.files {
+		name := file
 		switch {
-		case checkpoint.IsRemote(path): // to be downloaded into the folder of the Modelfile
-			name = f.Path
+		case checkpoint.IsRemote(file): // to be downloaded into the folder of the Modelfile
 			if u, err := url.Parse(name); err == nil && strings.HasPrefix(u.Scheme, "http") {
 				name = u.Path
 			}
 			name = modelfile.Beside(name)
-		case stored:
-			name, err = filepath.Abs(f.Path)
+		case installed.Is(a.arg):
+			name, err = filepath.Abs(file)
 			name = filepath.ToSlash(name)
-		case r.Out != "":
-			name, err = modelfile.Relative(filepath.Dir(r.Out), f.Path)
 		default:
-			name = modelfile.Beside(filepath.ToSlash(f.Path))
+			name, err = modelfile.Relative(dir, file)
 		}
 		if err != nil {
 			return nil, err
@@ -144,9 +154,43 @@ func (r *modelfileRequest) names(arg, path string, set *gguf.Set) (names []strin
 // modelfileParts are the files of a Modelfile.
 type modelfileParts struct {
 	modelfile.Modelfile
-	model, encoder []string
-	inputs         []string // on this machine
-	warnings       []string
+	model, encoder, adapter *modelfileArgument
+	inputs                  []string // on this machine
+	warnings                []string
+}
+
+// folder returns the folder of a Modelfile that is printed: that of the model, or of another file without one that is
+// here.
+func (p *modelfileParts) folder() string {
+	for _, a := range []*modelfileArgument{p.model, p.encoder, p.adapter} {
+		if a != nil && !a.elsewhere() {
+			return filepath.Dir(a.files[0])
+		}
+	}
+	return ""
+}
+
+// setNames sets what the Modelfile has for the files.
+func (p *modelfileParts) setNames(r *modelfileRequest) error {
+	dir := p.folder()
+	if r.Out != "" {
+		dir = filepath.Dir(r.Out)
+	}
+	if r.From != "" {
+		p.From = []string{r.From}
+	}
+	for _, a := range []*modelfileArgument{p.model, p.encoder} {
+		names, err := a.names(dir)
+		if err != nil {
+			return err
+		}
+		p.From = append(p.From, names...)
+	}
+	names, err := p.adapter.names(dir)
+	if len(names) > 0 {
+		p.Adapter = names[0]
+	}
+	return err
 }
 
 // add adds the file of an argument.
@@ -164,9 +208,9 @@ func (p *modelfileParts) add(ctx context.Context, r *modelfileRequest, arg, path
 		return err
 	}
 	defer set.Close()
-	names, err := r.names(arg, path, set)
-	if err != nil {
-		return err
+	found := &modelfileArgument{arg: arg}
+	for _, f := range set.Files {
+		found.files = append(found.files, f.Path)
 	}
 	twice := func(what string) error {
 		return fault.Errorf(fault.Usage, "%s: the second %s, want one", arg, what)
@@ -177,15 +221,15 @@ func (p *modelfileParts) add(ctx context.Context, r *modelfileRequest, arg, path
 			if p.encoder != nil {
 				return twice("encoder")
 			}
-			p.encoder = names
+			p.encoder = found
 		case modelfile.Adapter:
-			if p.Adapter != "" {
+			if p.adapter != nil {
 				return twice("adapter")
 			}
-			if len(names) > 1 {
-				return fault.Errorf(fault.Unsupported, "%s: an adapter in %d files, want one file", arg, len(names))
+			if n := len(found.files); n > 1 {
+				return fault.Errorf(fault.Unsupported, "%s: an adapter in %d files, want one file", arg, n)
 			}
-			p.Adapter = names[0]
+			p.adapter = found
 		case modelfile.Model:
 			if p.model != nil {
 				return twice("model")
@@ -193,7 +237,7 @@ func (p *modelfileParts) add(ctx context.Context, r *modelfileRequest, arg, path
 			if r.From != "" {
 				return fault.Errorf(fault.Usage, "%s: a model, and --from names another: want only one of them", arg)
 			}
-			p.model = names
+			p.model = found
 			p.warnings = p.Read(set.Metadata())
 		default:
 			return fault.Errorf(fault.Usage, "%s: an importance matrix or the like, want a model, an encoder or an adapter",
@@ -231,13 +275,12 @@ func writeModelfile(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 	}
-	if r.From != "" {
-		p.model = []string{r.From}
-	}
-	if p.model == nil {
+	if p.model == nil && r.From == "" {
 		return fault.Errorf(fault.Usage, "no model among the files: name one, or one of Ollama with --from")
 	}
-	p.From = append(p.model, p.encoder...)
+	if err := p.setNames(&r); err != nil {
+		return err
+	}
 	tool.Warn(cmd, p.warnings...)
 	text, err := p.Text()
 	if err != nil {

@@ -50,7 +50,7 @@ func TestModelfile(t *testing.T) {
 	}
 	prints("FROM ./m.gguf\n"+rest, at("a/m.gguf"))
 	run(0, "tokenizer.ggml.eom_token_id: byte 1: Ollama drops the character U+200D", at("a/m.gguf"))
-	prints("FROM ./m.gguf\nFROM ./mmproj.gguf\nADAPTER \"./lora '1'.gguf\"\nPARAMETER num_ctx 4096\n"+
+	prints("FROM ./m.gguf\nFROM ./mmproj.gguf\nADAPTER \"../b c/lora '1'.gguf\"\nPARAMETER num_ctx 4096\n"+
 		strings.Replace(rest, "LICENSE", "SYSTEM \"\"\"Be\nshort.\"\"\"\nLICENSE", 1), "--ctx-size", "4096",
 		"--system", "Be\nshort.", at("b c/lora '1'.gguf"), at("a/mmproj.gguf"), at("a/m.gguf"))
 	prints("FROM llama3.2\nADAPTER \"./lora '1'.gguf\"\n", "--from", "llama3.2", at("b c/lora '1'.gguf"))

@@ -114,7 +114,9 @@ func parseVerify(cmd *cli.Command) (r verifyRequest, err error) {
 	if r.Sums != "" || r.Manifest != "" || r.Signature != "" {
 		least = 0
 	}
-	r.Templates = cmd.String("templates")
+	if r.Templates, err = runs.InputPath(cmd, cmd.String("templates")); err != nil {
+		return r, err
+	}
 	args, err := tool.Args(cmd, least, maxFiles)
 	if err != nil {
 		return r, err

@@ -30,7 +30,8 @@ func Sources(vocab int) eval.Run {
 	return r
 }
 
-// SameScores reports whether lines of scores of tasks are the same but for means of ln p, which llama-perplexity sums in float32.
+// SameScores reports whether lines of scores of tasks are the same but for means of ln p, which llama-perplexity sums
+// in float32.
 func SameScores(got, want string) bool {
 	g, w := strings.Fields(got), strings.Fields(want)
 	if len(g) != len(w) {

@@ -19,7 +19,7 @@ type Options struct {
 	Workers  int
 	Progress func(eval.Progress) // or nil
 	Warn     func(...string)     // is called with what is uncommon about tasks
-	// Longest, if it is not nil, is called before the model runs with all tokens, and the number of those of the longest
+	// Tokens, if it is not nil, is called before the model runs with all tokens, and the number of those of the longest
 	// sequence.
 	Tokens func(all []int32, longest int)
 }

@@ -9,6 +9,7 @@ import (
 
 	"ggforge/gguf"
 	"ggforge/publish/naming"
+	"ggforge/publish/sign"
 )
 
 // served are the tasks of models that llama-server runs, with the mode that it takes for them.
@@ -48,7 +49,7 @@ func (c *Card) setCommands(opt Options) {
 	} else {
 		c.Picked = c.about(c.Pick)
 	}
-	c.Sums, c.Manifest, c.Signed = c.has("SHA256SUMS"), c.has("manifest.json"), c.has(signatureName)
+	c.Sums, c.Manifest, c.Signed = c.has("SHA256SUMS"), c.has("manifest.json"), c.has(sign.ModelName)
 	if sha256.MatchString(opt.SignatureKey) {
 		c.SignatureKey = opt.SignatureKey
 	}

@@ -16,6 +16,7 @@ import (
 	"ggforge/gguf"
 	"ggforge/internal/text/size"
 	"ggforge/publish/modelfile"
+	"ggforge/publish/sign"
 	"ggforge/quantize"
 )
 
@@ -159,12 +160,9 @@ var companions = []Fact{
 	{"SHA256SUMS", "sums of the files"},
 	{"manifest.json", "inputs, options, sizes and sums: what it takes to make the files again"},
 	{"provenance.json", "how the files were made, as a statement of in-toto (SLSA provenance)"},
-	{"provenance.sigstore.json", "the same, signed"},
-	{signatureName, "signature of all files but this one (OpenSSF Model Signing)"},
+	{sign.ProvenanceName, "the same, signed"},
+	{sign.ModelName, "signature of all files but this one (OpenSSF Model Signing)"},
 }
-
-// signatureName is the name of a signature.
-const signatureName = "model.sig"
 
 // others returns the companions in a folder, or among only unless that is nil. models are paths of GGUF files.
 func others(dir string, only, models []string) (list []Fact, err error) {

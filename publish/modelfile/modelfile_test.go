@@ -238,7 +238,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestCheckTemplate tells templates in Go from those in Jinja.
+// TestCheckTemplate checks that templates in Go are accepted and those in Jinja are not.
 func TestCheckTemplate(t *testing.T) {
 	for text, ok := range map[string]bool{
 		"{{ .System }}{{ range .Messages }}{{ json .Content }}{{ end }}": true,

@@ -87,7 +87,7 @@ func (s *measurementsStep) Make(ctx context.Context) error {
 
 // byChunk returns the mean of the divergences of each chunk's positions.
 func byChunk(divergences []float64, run eval.Run) (means []float64) {
-	chunks := len(run.Tokens) / run.Chunk
+	chunks := run.Chunks()
 	if chunks == 0 || len(divergences)%chunks != 0 {
 		return nil
 	}

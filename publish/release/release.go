@@ -3,8 +3,8 @@
 // manifest, a provenance statement and a signature.
 //
 //	Plan ──► Prepare: source, inputs, steps, their paths ──► Run: matrix ──► models ──► encoders ──► Modelfiles
-//	         ──► measurements ──► pages ──► files that the plan no longer has are removed ──► card ──► SHA256SUMS ──► manifest.json
-//	         ──► provenance ──► signatures
+//	         ──► measurements ──► pages ──► files that the plan no longer has are removed ──► card
+//	         ──► SHA256SUMS ──► manifest.json ──► provenance ──► signatures
 //
 // Each of these is a step (step.go): it has a kind, a name within the kind, a path, and a key, the hash of everything
 // that its bytes depend on: sums of the inputs, options, and the version of the program. All paths are compared with

@@ -156,8 +156,8 @@ func Check(dir string, ignored []string, opt Options) error {
 }
 
 // Files returns the files of a folder that a signature of it covers, with their sums, sorted by name: all but those
-// that the format leaves out, those in ignored, and those that opt.Private names; left has the hidden ones of these. Links, pipes and
-// names that the format does not permit are an error of kind fault.Refused.
+// that the format leaves out, those in ignored, and those that opt.Private names; left has the hidden ones of these.
+// Links, pipes and names that the format does not permit are an error of kind fault.Refused.
 func Files(ctx context.Context, dir string, ignored []string, opt Options) (files []digest.File, left []string,
 	err error) {
 	all, left, err := toSign(dir, ignored, opt)

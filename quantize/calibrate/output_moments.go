@@ -159,7 +159,7 @@ func (o *outputMoments) read(n int, at int64, f func(r int, row []float32)) erro
 	return nil
 }
 
-// of returns where the sums of a matrix with that many rows are, nil if there are none.
+// of returns the place of the sums for a matrix with that many rows, nil if it has none.
 func (o *outputMoments) of(k key, rows int64) *storedOutput {
 	if o == nil {
 		return nil

@@ -157,7 +157,7 @@ type Input struct {
 // Fixed is the time that strftime_now shows where an Input has no Date, so that a text does not depend on the day.
 var Fixed = time.Date(2024, time.July, 26, 0, 0, 0, 0, time.UTC)
 
-// At returns a Date that stands at a time.
+// At returns a Date that always shows t.
 func At(t time.Time) func(format string) string { return jinja.At(t) }
 
 // Text is a rendered conversation.

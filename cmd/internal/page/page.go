@@ -1,6 +1,7 @@
 // Package page writes figures as one HTML page: tables, and plots that are drawn as SVG in the page itself. The page
-// loads nothing from outside and has no script; its policy forbids both to the browser. A table may link to other pages. All text is escaped, and
-// controls and marks of direction in it are shown as escapes: names and metadata are untrusted text.
+// loads nothing from outside and has no script; its policy forbids both to the browser. A table may link to other
+// pages. All text is escaped, and controls and marks of direction in it are shown as escapes: names and metadata are
+// untrusted text.
 //
 //	page    title, what the figures are of, parts one after the other
 //	part    a table, a plot, a grid of coloured cells, or bars: grid.go

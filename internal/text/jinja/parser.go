@@ -45,8 +45,8 @@ type parser struct {
 	depth  int
 	loops  int // for loops around, within the same macro
 	macros []*signature
-	// unknown holds the filters and tests that do not exist. Such a name is an error where it stands, but one within
-	// an if, which may ask for it first, only when it is evaluated.
+	// unknown has an error for each filter and test that does not exist. Outside of an if the template is refused;
+	// within one, which may ask first whether the name exists, evaluating it is the error.
 	unknown []*Error
 }
 

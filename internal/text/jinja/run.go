@@ -24,7 +24,7 @@ type Result struct {
 // Clock is the function strftime_now of a template.
 type Clock func(format string) string
 
-// At returns the clock that stands at a time, in that time's zone.
+// At returns a clock that always shows t, in its time zone.
 func At(t time.Time) Clock { return func(format string) string { return strftime(t, format) } }
 
 // Render renders the template with the members of vars as variables; their values are those of package pyjson. An error
@@ -871,12 +871,11 @@ func (r *run) element(x Value, i int64) (Value, bool) {
 		if n == int64(len(s)) {
 			return like(x, s[i:i+1]), true
 		}
-		for at, c := range s {
+		for _, c := range s {
 			if i == 0 {
 				return like(x, string(c)), true
 			}
 			i--
-			_ = at
 		}
 	}
 	n := r.length(x)

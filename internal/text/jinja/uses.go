@@ -86,14 +86,8 @@ func (t *Template) Uses() Uses {
 			case *slice:
 				exprs = append(exprs, x.from, x.to, x.step)
 			case *call:
-				if n, ok := x.fn.(*name); ok && n.name == "range" {
-					for _, a := range x.args.list {
-						if c, ok := a.(*constant); ok {
-							if i, ok := c.v.(int64); ok && (i > MaxRange || i < -MaxRange) {
-								found(x.at(), "a range to %d, want at most %d numbers", i, MaxRange)
-							}
-						}
-					}
+				if i, ok := longRange(x); ok {
+					found(x.at(), "a range to %d, want at most %d numbers", i, MaxRange)
 				}
 				exprs = append(exprs, x.fn)
 				args(&x.args)
@@ -236,4 +230,19 @@ func wordSet(names string) map[string]bool {
 		m[n] = true
 	}
 	return m
+}
+
+// longRange returns the end of a range that is longer than rendering permits.
+func longRange(x *call) (end int64, ok bool) {
+	if n, ok := x.fn.(*name); !ok || n.name != "range" {
+		return 0, false
+	}
+	for _, a := range x.args.list {
+		if c, ok := a.(*constant); ok {
+			if i, ok := c.v.(int64); ok && (i > MaxRange || i < -MaxRange) {
+				return i, true
+			}
+		}
+	}
+	return 0, false
 }
