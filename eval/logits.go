@@ -75,11 +75,11 @@ func (st *States) Inputs() Inputs {
 // Logits calls f with the logits of each row, from several goroutines; a row is valid
 // during the call.
 func (st *States) Logits(ctx context.Context, f func(row int, logits []float32) error) error {
-	return st.logits(ctx, f, func(int) {})
+	return st.logits(ctx, f, func(int) error { return nil })
 }
 
 // logits is Logits, and calls done with the number of rows so far.
-func (st *States) logits(ctx context.Context, f func(row int, logits []float32) error, done func(rows int)) error {
+func (st *States) logits(ctx context.Context, f func(row int, logits []float32) error, done func(rows int) error) error {
 	b, vocab := st.logitBlock(ctx), st.model.p.vocab
 	for from := 0; from < st.Rows; from += logitBlockRows {
 		n := min(logitBlockRows, st.Rows-from)
@@ -90,7 +90,9 @@ func (st *States) logits(ctx context.Context, f func(row int, logits []float32) 
 			func(i, _ int) error { return f(from+i, b.logits[i*vocab:][:vocab]) }); err != nil {
 			return err
 		}
-		done(from + n)
+		if err := done(from + n); err != nil {
+			return err
+		}
 	}
 	return nil
 }

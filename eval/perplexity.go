@@ -33,6 +33,14 @@ func (m *Model) Perplexity(ctx context.Context, r Run) (*Perplexity, error) {
 // Losses returns the Losses that Perplexity would have, of chunks [from, to) of the run only:
 // those of all chunks, one after the other, have the same bits however they are split.
 func (m *Model) Losses(ctx context.Context, r Run, from, to int) ([]float64, error) {
+	return m.losses(ctx, r, from, to, func(int, []float32) {}, func(int) error { return nil })
+}
+
+// losses is Losses. row gets the logits of each predicting position, counted over the chunks [from, to), from several
+// goroutines, and they are valid during the call; after is called with the number of positions at the beginning that
+// row has had.
+func (m *Model) losses(ctx context.Context, r Run, from, to int, row func(at int, logits []float32),
+	after func(n int) error) ([]float64, error) {
 	if err := r.selectChunks(m, from, to); err != nil {
 		return nil, err
 	}
@@ -49,15 +57,16 @@ func (m *Model) Losses(ctx context.Context, r Run, from, to int) ([]float64, err
 		extra = 1
 	}
 	losses := make([]float64, n)
-	err = states.logits(ctx, func(row int, logits []float32) error {
-		at, next := r.predicted(row)
+	err = states.logits(ctx, func(i int, logits []float32) error {
+		at, next := r.predicted(i)
 		if at < 0 {
 			return nil
 		}
+		row(at, logits)
 		loss, err := states.model.loss(logits, next)
 		losses[at] = loss
 		return err
-	}, func(rows int) {
+	}, func(rows int) error {
 		chunks := sort.Search(len(ends), func(i int) bool { return ends[i]+extra*(i+1) > rows })
 		if chunks > 0 && r.Progress != nil {
 			value, _ := meanOf(losses[:ends[chunks-1]])
@@ -65,6 +74,7 @@ func (m *Model) Losses(ctx context.Context, r Run, from, to int) ([]float64, err
 			r.Progress(Progress{Done: share + (1-share)*float64(rows)/float64(states.Rows), Chunks: chunks,
 				Value: vecmath.Exp64(value)})
 		}
+		return after(rows - extra*chunks)
 	})
 	return losses, err
 }

@@ -10,37 +10,64 @@ import (
 	"testing"
 
 	"ggforge/eval/logprobs"
-	"ggforge/eval/logprobs/logprobstest"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/model"
 	"ggforge/rows"
 )
 
-// save returns the file that llama-perplexity would save of a model.
+// save returns the file of a model's probabilities.
 func save(t *testing.T, m *Model, r Run) *logprobs.File {
 	t.Helper()
-	st, err := m.predict(context.Background(), &r)
+	var b bytes.Buffer
+	p, err := m.SaveLogits(t.Context(), r, r.Tokens, &b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep := r.Chunk - r.First
-	var all [][]float32
-	st.run.Workers = 1 // one row after the other
-	if err := st.Logits(context.Background(), func(row int, logits []float32) error {
-		if row%keep < keep-1 {
-			all = append(all, slices.Clone(logits))
-		}
-		return nil
-	}); err != nil {
+	want, err := m.Perplexity(t.Context(), r)
+	if err != nil {
 		t.Fatal(err)
 	}
-	b := logprobstest.Encode(r.Chunk, r.Tokens, all)
-	f, err := logprobs.New("base", bytes.NewReader(b), int64(len(b)))
+	if !slices.Equal(p.Losses, want.Losses) {
+		t.Error("other losses with a file")
+	}
+	f, err := logprobs.New("base", bytes.NewReader(b.Bytes()), int64(b.Len()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// TestSavedSame checks that the file has the same bytes with any number of workers, and what has no file.
+func TestSavedSame(t *testing.T) {
+	m, err := New(made("llama", shape{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files [3]bytes.Buffer
+	for i := range files { // more rows than are computed at once
+		run := Run{Tokens: text(9 * 50), Chunk: 50, Workers: i + 1}
+		if _, err := m.SaveLogits(t.Context(), run, run.Tokens, &files[i]); err != nil {
+			t.Fatal(err)
+		}
+		layout, err := m.SavedLayout(run)
+		if err != nil || layout.Size() != int64(files[i].Len()) || !bytes.Equal(files[i].Bytes(), files[0].Bytes()) {
+			t.Errorf("%d workers: %d bytes, want %d: %v", i+1, files[i].Len(), layout.Size(), err)
+		}
+	}
+	run := Run{Tokens: text(100), Chunk: 50}
+	for name, r := range map[string]Run{
+		"overlapping": {Tokens: run.Tokens, Chunk: 50, First: 10},
+		"a rest":      {Tokens: text(101), Chunk: 50},
+		"targets":     {Tokens: run.Tokens, Chunk: 50, Sources: [][]int32{{1}}, Lengths: []int{100}},
+	} {
+		if _, err := m.SaveLogits(t.Context(), r, r.Tokens, new(bytes.Buffer)); !errors.Is(err, fault.Usage) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := m.SaveLogits(t.Context(), run, run.Tokens[1:], new(bytes.Buffer)); !errors.Is(err, fault.Usage) {
+		t.Errorf("another text: %v", err)
+	}
 }
 
 // TestCompareSaved compares models with a base and with its saved probabilities, which are as exact as 16 bits allow.

@@ -176,10 +176,11 @@ func (m *Model) scoreSome(ctx context.Context, groups [][]Sequence, answers [][]
 	}
 	return st.logits(ctx, func(row int, logits []float32) error {
 		return m.answer(x.questions[first[row]:first[row+1]], logits)
-	}, func(rows int) {
+	}, func(rows int) error {
 		if progress != nil {
 			progress(Progress{Done: share + (1-share)*float64(rows)/float64(st.Rows)})
 		}
+		return nil
 	})
 }
 

@@ -48,7 +48,7 @@ func (r *compareRequest) openSaved(cmd *cli.Command, first *candidate) (*base, e
 		return nil, err
 	}
 	b := &base{saved: f, name: r.Saved, reading: reading{tokens: len(f.Tokens)}}
-	text := eval.Text{Chunk: f.Chunk, Chunks: r.Text.Chunks}
+	text := eval.Text{Chunk: f.Chunk, Chunks: r.Text.Chunks, ParseSpecial: r.Text.ParseSpecial}
 	b.cut = func(v *vocab.Vocab) (eval.Run, error) { return text.Cut(v, f.Tokens) }
 	if cmd.IsSet("ctx-size") && r.Text.Chunk != f.Chunk {
 		err = fault.Errorf(fault.Usage, "--ctx-size %d: %s has chunks of %d tokens", r.Text.Chunk, r.Saved, f.Chunk)

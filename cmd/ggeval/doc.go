@@ -34,6 +34,7 @@
 //	--stride N, --ppl-stride N let chunks overlap: each has -c + N/2 tokens, rounded up to a multiple of 256,
 //	                           begins N after the one before, and its last N tokens are predicted; only the
 //	                           first begins with BOS. llama-perplexity does the same with -b as large as -c
+//	--parse-special            parse names of control tokens in the text as these tokens (perplexity, compare, imatrix)
 //
 // # Sources
 //
@@ -84,7 +85,16 @@
 //	seconds, tokens_per_second, peak_memory_bytes
 //	                           the cost of the run
 //
-// A figure that is not finite is null.
+//	saved_logits, saved_logits_bytes
+//	                           the file of --save-logits, and its size
+//
+// A figure that is not finite is null. And:
+//
+//	--save-logits FILE, --save-all-logits FILE
+//	                           write ln of the probability of each token of the vocabulary at each of these positions to
+//	                           FILE: the file that llama-perplexity --kl-divergence-base writes. That program reads it,
+//	                           and so does ggeval compare --kl-divergence-base. A chunk of 512 tokens takes 65 MB for
+//	                           a vocabulary of 128,000. Not with --stride, --source, --part and --finish
 //
 // # Sensitivity
 //
@@ -188,7 +198,6 @@
 //	--format FORMAT            gguf, or dat: the legacy format, without counts for each expert
 //	--process-output           collect importance for the output matrix, too: output.weight, or
 //	                           token_embd.weight if the model has no other
-//	--parse-special            parse names of control tokens in the text as these tokens
 //	--in-file FILE             merge the matrix in FILE, as llama-imatrix does; repeatable. Without MODEL
 //	                           only these are merged, and chunks of files in the legacy format count
 //	                           as -c tokens

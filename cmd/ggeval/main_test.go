@@ -80,6 +80,7 @@ func TestEveryFlag(t *testing.T) {
 		return all
 	}
 	source := set("Source", "s", "--source", "s")
+	special := set("Text.ParseSpecial", "true", "--parse-special")
 	stride := set("Text.Stride", "8", "--stride", "8")
 	html, force := set("HTML", "t2.html", "--html", "t2.html"), set("Force", "true", "--force")
 	part, finish := set("Shares.Part", "3-of-16", "--part", "3/16", "--part-files", "x"),
@@ -91,7 +92,8 @@ func TestEveryFlag(t *testing.T) {
 		flagtest.Check(t, perplexityCommand, parsePerplexity, []string{"MODEL", "-f", "t"},
 			with(map[string]flagtest.Row{
 				"source": source, "stride": stride, "remote": set("Path", "hf://MODEL", "--remote"), "html": html, "force": force,
-				"part": part, "finish": finish, "part-files": parts,
+				"part": part, "finish": finish, "part-files": parts, "parse-special": special,
+				"save-logits": set("Logits", "t2", "--save-logits", "t2"),
 			}))
 	})
 	t.Run("compare", func(t *testing.T) {
@@ -99,7 +101,7 @@ func TestEveryFlag(t *testing.T) {
 		rows := with(flagtest.Quantization(t, "--type", "iq4_xs"))
 		maps.Copy(rows, map[string]flagtest.Row{
 			"source": source, "stride": stride, "remote": set("Models", "[hf://MODEL]", "--remote"), "html": html, "force": force,
-			"part": part, "finish": finish, "part-files": parts,
+			"part": part, "finish": finish, "part-files": parts, "parse-special": special,
 			"type":               set("Recipes", "[Q4_K_M Q8_0]", "--type", "q4_k", "--type", "Q8_0"),
 			"kl-divergence-base": set("Saved", "t2", "--kl-divergence-base", "t2"),
 		})
@@ -123,7 +125,7 @@ func TestEveryFlag(t *testing.T) {
 			with(map[string]flagtest.Row{
 				"source": source, "output": set("Out", "o2", "--output", "o2"), "format": set("Format", "dat", "--format", "dat"),
 				"process-output": set("Collect.Output", "true", "--process-output"),
-				"parse-special":  set("Text.ParseSpecial", "true", "--parse-special"),
+				"parse-special":  special,
 				"in-file":        set("Merged", "[a]", "--in-file", "a"),
 				"save-every":     set("Collect.Every", "5", "--save-every", "5"),
 				"remote":         set("Path", "hf://MODEL", "--remote"), "force": force,

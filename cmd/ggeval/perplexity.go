@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 
@@ -13,6 +14,8 @@ import (
 	"ggforge/cmd/internal/partfile"
 	"ggforge/cmd/internal/runs"
 	"ggforge/eval"
+	"ggforge/eval/logprobs"
+	"ggforge/tokenizer/vocab"
 	"ggforge/writer"
 )
 
@@ -26,7 +29,8 @@ func perplexityCommand() *cli.Command {
 			"The perplexity is exp(mean of -ln p) over these tokens, with one standard error:\n" +
 			"the figure of llama-perplexity, but with exact arithmetic.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{Main: strings.Fields(
-			"file source escape ctx-size chunks stride part finish part-files html json force threads progress via remote"),
+			"file source escape ctx-size chunks stride save-logits part finish part-files html json force threads progress " +
+				"via remote"),
 			Elsewhere: []string{"ppl"}, Examples: []string{"ggeval perplexity -f text.txt model-Q4_K_M.gguf",
 				"ggeval perplexity -f german.txt --source english.txt t5-Q4_K_M.gguf"},
 			Result: append(tool.Prints[perplexityResult](), tool.Prints[partResult]()...)}.Metadata(),
@@ -41,11 +45,12 @@ type perplexityRequest struct {
 	input
 	runs.PageOutput
 	Shares shares
+	Logits string // file for the probabilities, "" for none
 }
 
 func parsePerplexity(cmd *cli.Command) (perplexityRequest, error) {
 	r, err := runs.ParsePerplexity(cmd)
-	return perplexityRequest{r.Path, input{r.Input}, r.PageOutput, shares{r.Shares}}, err
+	return perplexityRequest{r.Path, input{r.Input}, r.PageOutput, shares{r.Shares}, r.Logits}, err
 }
 
 // perplexityResult is the JSON output, described in doc.go.
@@ -58,6 +63,9 @@ type perplexityResult struct {
 	Loss number `json:"loss"`
 	// Running is the perplexity after each chunk.
 	Running []number `json:"running"`
+	// Logits is the file of --save-logits.
+	Logits      string `json:"saved_logits,omitempty"`
+	LogitsBytes int64  `json:"saved_logits_bytes,omitempty"`
 	pairsResult
 	costResult
 }
@@ -71,6 +79,11 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 	var inputs []string
 	m, err := r.load(ctx, cmd, r.Path, func(files []string) error {
 		inputs = files
+		if r.Logits != "" {
+			if err := writer.Writable(r.Logits, r.written(inputs)); err != nil {
+				return err
+			}
+		}
 		return r.Check(inputs)
 	})
 	if err != nil {
@@ -79,6 +92,7 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 	defer m.Source.Close()
 	chunks, ran := m.run.Chunks(), m.ran()
 	var p *eval.Perplexity
+	var saved int64
 	if r.Shares.On() {
 		model, err := modelFact(ctx, "model", m.Model)
 		if err != nil {
@@ -101,8 +115,11 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 		}
 		p, ran = eval.PerplexityOf(all, chunks), 0
 		gathered(cmd, job, parts)
+	} else if tool.NoteScalar(cmd); r.Logits != "" {
+		if p, saved, err = r.save(ctx, m, inputs); err != nil {
+			return err
+		}
 	} else {
-		tool.NoteScalar(cmd)
 		if p, err = m.Model.Perplexity(ctx, m.run); err != nil {
 			return err
 		}
@@ -116,6 +133,7 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 		pairsResult: m.result(&r.input), costResult: endCost(cost, ran),
 	}
 	result.Stride, result.Predicted = r.Text.Stride, p.Predicted
+	result.Logits, result.LogitsBytes = r.Logits, saved
 	w := cmd.Root().Writer
 	if r.JSON {
 		if err := tool.WriteJSON(w, result); err != nil {
@@ -126,10 +144,51 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 			m.Source.BPW())
 		fmt.Fprintln(w, result.pairsResult)
 		fmt.Fprintf(w, "Final estimate: PPL = %.4f +/- %.5f\n", p.Value, p.Error)
+		if r.Logits != "" {
+			fmt.Fprintf(tool.InfoWriter(cmd), "%s: %s, probabilities of %d positions\n", r.Logits, tool.Bytes(saved), p.Predicted)
+		}
 		fmt.Fprintln(tool.InfoWriter(cmd), result.costResult)
 	}
 	return r.Write(ctx, inputs, func() *page.Page { return perplexityPage(&result, m.Source, p, m.run) })
 }
+
+// written returns the options for the file of the probabilities.
+func (r *perplexityRequest) written(inputs []string) writer.Options {
+	return writer.Options{Force: r.Force, Inputs: inputs}
+}
+
+// save runs the model and writes its probabilities; it returns the size of the file, too. It refuses a model that has
+// changed before the file has its name.
+func (r *perplexityRequest) save(ctx context.Context, m *reader, inputs []string) (p *eval.Perplexity, size int64,
+	err error) {
+	layout, err := m.Model.SavedLayout(m.run)
+	if err != nil {
+		return nil, 0, err
+	}
+	ids, err := m.vocab.Encode(m.text, vocab.Options{AddSpecial: true, ParseSpecial: r.Text.ParseSpecial})
+	if err != nil {
+		return nil, 0, err
+	}
+	from := writerTo(func(w io.Writer) (n int64, err error) {
+		if p, err = m.Model.SaveLogits(ctx, m.run, ids[:len(m.run.Tokens)], w); err == nil {
+			err = m.Source.Unchanged()
+		}
+		return layout.Size(), err
+	})
+	err = writer.WriteFrom(ctx, r.Logits, layout.Size(), from, func(path string) error {
+		f, err := logprobs.Open(path)
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	}, r.written(inputs))
+	return p, layout.Size(), err
+}
+
+// writerTo is an io.WriterTo.
+type writerTo func(w io.Writer) (int64, error)
+
+func (f writerTo) WriteTo(w io.Writer) (int64, error) { return f(w) }
 
 // running returns the perplexity after each chunk.
 func running(p *eval.Perplexity, run eval.Run) []number {

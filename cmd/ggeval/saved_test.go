@@ -4,60 +4,54 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
-	"ggforge/convert"
-	"ggforge/eval"
-	"ggforge/eval/logprobs/logprobstest"
 	"ggforge/internal/kernel/cpu"
-	"ggforge/tokenizer/vocab"
 )
 
-// saved writes the probabilities file that llama-perplexity would save for a checkpoint and a text.
+// saved writes the probabilities of a checkpoint over a text with --save-logits, and returns the file.
 func saved(t *testing.T, dir, text string, chunk, chunks int) string {
 	t.Helper()
-	m, _, err := convert.Open(t.Context(), dir, convert.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	e, err := eval.New(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := vocab.New(m.Metadata)
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := eval.Text{Chunk: chunk, Chunks: chunks}.Run(v, text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	run.First, run.Workers = chunk/2, 1 // one row after the other
-	states, err := e.Forward(t.Context(), run)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all [][]float32
-	keep := chunk - chunk/2
-	if err := states.Logits(t.Context(), func(row int, logits []float32) error {
-		if row%keep < keep-1 {
-			all = append(all, slices.Clone(logits))
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(run.Tokens); i += chunk { // llama-perplexity saves the text's own token, here 7, not BOS
-		run.Tokens[i] = 7
-	}
 	path := filepath.Join(t.TempDir(), "base.kld")
-	if err := os.WriteFile(path, logprobstest.Encode(chunk, run.Tokens, all), 0o666); err != nil {
+	_, out, _, err := call("perplexity", dir, "-f", textOf(t, text), "-c", strconv.Itoa(chunk), "--chunks",
+		strconv.Itoa(chunks), "--save-logits", path, "--json", "--progress", "none")
+	if err != nil {
 		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if r := result[perplexityResult](t, out); err != nil || r.Logits != path || r.LogitsBytes != info.Size() ||
+		r.Chunks != chunks {
+		t.Fatalf("%v: %s", err, out)
 	}
 	return path
+}
+
+// TestSaveLogits checks what --save-logits refuses, and that it leaves the files of others.
+func TestSaveLogits(t *testing.T) {
+	dir, dest := checkpointOf(t, "llama", 1), filepath.Join(t.TempDir(), "base.kld")
+	text := textOf(t, source(t, 400))
+	args := []string{"perplexity", dir, "-f", text, "-c", "16", "--progress", "none", "--save-logits"}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{dest, "--stride", "8"}, 2, "--save-logits and --stride"},
+		{[]string{dest, "--source", text}, 2, "--s"},
+		{[]string{dest, "--finish", "--part-files", "x"}, 2, "--save-logits and --finish"},
+		{[]string{dest, "--html", dest}, 2, "both are"},
+		{[]string{text, "--force"}, 2, "output equals input"},
+		{[]string{dest}, 0, ""},
+		{[]string{dest}, 2, "exists"},
+		{[]string{dest, "--force"}, 0, ""},
+	} {
+		code, _, _, err := call(append(args, c.args...)...)
+		if code != c.code || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: exit code %d, %v, want %d with %q", c.args, code, err, c.code, c.want)
+		}
+	}
 }
 
 // TestSavedBase compares a model with a base, and with the saved probabilities of that base.

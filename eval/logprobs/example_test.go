@@ -2,26 +2,23 @@ package logprobs_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"log"
 
 	"ggforge/eval/logprobs"
 )
 
-// Read a file of one chunk of 3 tokens, with a vocabulary of 2.
+// Write and read a file of one chunk of four tokens, of which the third predicts the fourth, with a vocabulary of 3.
 func Example() {
-	b := bytes.NewBufferString("_logits_")
-	write := func(v any) {
-		if err := binary.Write(b, binary.LittleEndian, v); err != nil {
-			log.Fatal(err)
-		}
+	var b bytes.Buffer
+	l := logprobs.Layout{Chunk: 4, Vocab: 3, Chunks: 1}
+	if err := l.WriteHeader(&b, []int32{0, 1, 2, 1}); err != nil {
+		log.Fatal(err)
 	}
-	write([]int32{3, 2, 1})    // tokens of a chunk, of the vocabulary, chunks
-	write([]int32{1, 0, 1})    // the text
-	write([]float32{5e-5, -4}) // scale and minimum of the only row
-	write([]uint16{1000, 3e4}) // codes
-	f, err := logprobs.New("base", bytes.NewReader(b.Bytes()), int64(b.Len()))
+	raw := make([]byte, l.RowBytes())
+	logprobs.EncodeRow(raw, []float32{0, 0, -20})
+	b.Write(raw)
+	f, err := logprobs.New("base", bytes.NewReader(b.Bytes()), l.Size())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -29,7 +26,7 @@ func Example() {
 	if err := f.Row(row, new([]byte), 0, 0); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(f.Tokens, "position", f.First(), row)
+	fmt.Printf("%v position %d %.3f\n", f.Tokens, f.First(), row)
 	// Output:
-	// [1 0 1] position 1 [-3.95 -2.5]
+	// [0 1 2 1] position 2 [-0.693 -0.693 -16.693]
 }

@@ -1,5 +1,5 @@
-// Package logprobs reads the log-probabilities that llama-perplexity saves of a base model (--kl-divergence-base): ln
-// of the probability of every token, for the second half of each chunk of a text.
+// Package logprobs reads and writes the log-probabilities that llama-perplexity saves of a base model
+// (--kl-divergence-base): ln of the probability of every token, for the second half of each chunk of a text.
 //
 // All numbers are little-endian:
 //
@@ -37,10 +37,8 @@ const maxVocab = 1 << 24
 
 // File is an open file.
 type File struct {
-	Path    string
-	Chunk   int // tokens of a chunk, at least 3
-	Vocab   int
-	Chunks  int
+	Path string
+	Layout
 	Tokens  []int32 // of all chunks, as in the text: the caller puts BOS in the first place of each
 	data    io.ReaderAt
 	rowsOff int64
@@ -96,7 +94,7 @@ func New(path string, data io.ReaderAt, size int64) (*File, error) {
 	}
 	f.rowsOff = int64(headBytes) + 4*tokens
 	// Each factor is below 2^31 and what remains of the file below 2^63.
-	chunkBytes, rest := int64(f.Rows())*f.rowBytes(), size-f.rowsOff
+	chunkBytes, rest := int64(f.Rows())*int64(f.RowBytes()), size-f.rowsOff
 	if whole := rest / chunkBytes; whole < int64(f.Chunks) {
 		return nil, broken("it has probabilities for %d of %d chunks: has it been written to the end?", whole, f.Chunks)
 	} else if whole > int64(f.Chunks) || rest%chunkBytes != 0 {
@@ -125,16 +123,10 @@ func (f *File) readTokens(n int64) error {
 // First returns the position in a chunk of the first row, which predicts the token after it.
 func (f *File) First() int { return f.Chunk / 2 }
 
-// Rows returns the number of rows of a chunk: positions First to Chunk-2.
-func (f *File) Rows() int { return f.Chunk - 1 - f.Chunk/2 }
-
-// rowBytes is the size of a row.
-func (f *File) rowBytes() int64 { return rowHead + 2*int64((f.Vocab+1)/2*2) }
-
 // Row sets dst, of Vocab values, to ln of the probabilities of row i of a chunk. buf is
 // scratch. It may be called from many goroutines at once.
 func (f *File) Row(dst []float32, buf *[]byte, chunk, i int) error {
-	n := f.rowBytes()
+	n := int64(f.RowBytes())
 	if int64(cap(*buf)) < n {
 		*buf = make([]byte, n)
 	}

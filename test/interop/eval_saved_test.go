@@ -103,6 +103,50 @@ func TestSavedBase(t *testing.T) {
 	}
 }
 
+// TestSaveLogits has llama-perplexity read what ggeval perplexity --save-logits writes: its figures are those that it
+// has from its own file. Logits differ in the last bits, and codes of 16 bits by one, so figures may differ in the last
+// digits that are printed.
+func TestSaveLogits(t *testing.T) {
+	o := start(t)
+	const chunk, chunks = "256", "4"
+	f32, _, text := o.calibrated(t)
+	theirs, made, model := work+"/theirs.kld", work+"/ours.kld", work+"/saved.gguf"
+	os.Remove(root + theirs)
+	o.perplexity(t, finalEstimate, "-m", f32, "-f", text, "-c", chunk, "-b", chunk, "--chunks", chunks,
+		"--save-all-logits", theirs)
+	ours(t, "ggeval", "perplexity", root+f32, "-f", root+text, "-c", chunk, "--chunks", chunks, "--save-logits",
+		root+made, "--force", "--progress", "none")
+	a, err := os.ReadFile(root + theirs)
+	must(t, err)
+	b, err := os.ReadFile(root + made)
+	must(t, err)
+	n, err := strconv.Atoi(chunk)
+	must(t, err)
+	if head := 20 + 4*4*n; len(a) != len(b) || string(a[:head]) != string(b[:head]) {
+		t.Errorf("%d bytes, the tool writes %d; or sizes and tokens differ", len(b), len(a))
+	}
+	ours(t, "ggquant", "--force", "--progress", "none", root+f32, root+model, "Q4_K_M")
+	compare := func(base string) string {
+		return o.perplexity(t, sameTop, "-m", model, "-c", chunk, "-b", chunk, "--kl-divergence", "--kl-divergence-base",
+			base)
+	}
+	want, got := compare(theirs), compare(made)
+	for _, label := range []string{"Mean PPL(Q) ", "Mean PPL(base) ", "Mean    KLD", "Maximum KLD", "99.9%   KLD",
+		"Median  KLD", "Mean    Δp", "RMS Δp ", "Same top p"} {
+		w, g := figuresOf(t, want, label), figuresOf(t, got, label)
+		for i := range w {
+			x, err := strconv.ParseFloat(w[i], 64)
+			must(t, err)
+			y, err := strconv.ParseFloat(g[i], 64)
+			must(t, err)
+			if math.Abs(x-y) > 1e-6+1e-4*math.Abs(x) {
+				t.Errorf("%s: %s from our file, %s from the tool's", label, g, w)
+			}
+		}
+		t.Logf("%s: %s, from the tool's own file %s", label, g, w)
+	}
+}
+
 // printedRange returns the value of a printed figure, as a range, and how far ours may be from it.
 func printedRange(t *testing.T, label, w string) (low, high, most float64) {
 	t.Helper()

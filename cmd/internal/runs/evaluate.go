@@ -54,6 +54,11 @@ func StrideFlag() tool.Flag {
 			"one before, and its last N tokens are predicted"}
 }
 
+// ParseSpecialFlag returns --parse-special.
+func ParseSpecialFlag() tool.Flag {
+	return tool.Shared("parse-special", "parse names of control tokens in the text as these tokens").In(CategoryText)
+}
+
 // SourceFlag returns --source, for verbs that run encoder-decoders.
 func SourceFlag() tool.Flag {
 	f := tool.Shared("source",
@@ -80,6 +85,7 @@ func ParseInput(cmd *cli.Command) (in Input, err error) {
 	if in.Text.Stride, err = tool.CountValue(cmd, "stride"); err != nil {
 		return in, err
 	}
+	in.Text.ParseSpecial = cmd.Bool("parse-special")
 	if in.Source, err = tool.FileValue(cmd, "source"); err != nil {
 		return in, err
 	}

@@ -12,7 +12,7 @@ import (
 
 // CompareFlags are the flags of ggeval compare.
 func CompareFlags() []tool.Flag {
-	return slices.Concat(EvaluateFlags(SourceFlag(), StrideFlag(),
+	return slices.Concat(EvaluateFlags(SourceFlag(), StrideFlag(), ParseSpecialFlag(),
 		tool.Flag{Name: "kl-divergence-base", Value: tool.File, Category: CategoryText, Effect: tool.ReadsFile,
 			Usage: "compare with the probabilities of a base, over its text, that llama-perplexity has saved in `FILE` " +
 				"with the same flag"},

@@ -20,8 +20,7 @@ func ImatrixFlags() []tool.Flag {
 			Choices: tool.Names("gguf", "dat"), Effect: tool.SetsBytes,
 			Usage: "write `FORMAT`: gguf, or dat, the legacy format"},
 		tool.Shared("process-output", "collect importance for the output matrix, too").In(CategoryText),
-		tool.Shared("parse-special",
-			"parse names of control tokens in the text as these tokens").In(CategoryText),
+		ParseSpecialFlag(),
 		tool.Flag{Name: "in-file", Value: tool.FileList, Effect: tool.ReadsFile,
 			Usage: "merge the matrix in `FILE`; repeatable"},
 		tool.Flag{Name: "save-every", Value: tool.Count, Unit: "chunks", Effect: tool.RunsOnly,
@@ -62,7 +61,6 @@ func ParseImatrix(cmd *cli.Command) (r ImatrixRequest, err error) {
 	if r.Format, err = imatrix.ParseFormat(cmd.String("format")); err != nil {
 		return r, fmt.Errorf("--format: %w", err)
 	}
-	r.Text.ParseSpecial = cmd.Bool("parse-special")
 	r.Collect.Output, r.Force = cmd.Bool("process-output"), cmd.Bool("force")
 	if r.Collect.Every, err = tool.CountValue(cmd, "save-every"); err != nil {
 		return r, err
