@@ -24,12 +24,16 @@ type Comparison struct {
 	Divergence Figure
 	// Quantiles are those of the divergence, by Ranks.
 	Quantiles []float64
+	// Correlation is Pearson's, of the losses of both.
+	Correlation float64
 	// LogRatio is ln of the model's perplexity divided by the base's; its error is that of paired
 	// losses.
 	LogRatio Figure
 	// DeltaP is the mean change of the probability of the correct token, DeltaPRMS the root of the mean of its square:
 	// Δp of llama-perplexity.
 	DeltaP, DeltaPRMS Figure
+	// DeltaPQuantiles are those of Δp, by DeltaPRanks.
+	DeltaPQuantiles []float64
 	// Top is the share of positions where both find the same token the most probable, Top5
 	// the share that the five most probable ones have in common.
 	Top, Top5 Figure
@@ -48,9 +52,13 @@ type Distance struct {
 	Mean Figure  // of |x-b| / |b|
 }
 
-// Ranks are the shares of positions that Comparison.Quantiles are for; the last is the
-// largest of all.
-var Ranks = []float64{0.5, 0.9, 0.95, 0.99, 0.999, 1}
+// Ranks are the shares of positions that Comparison.Quantiles are for, DeltaPRanks those of
+// Comparison.DeltaPQuantiles: the ones that llama-perplexity prints. The first is for the smallest of all, the last for
+// the largest.
+var (
+	Ranks       = []float64{0, 0.01, 0.05, 0.1, 0.5, 0.9, 0.95, 0.99, 0.999, 1}
+	DeltaPRanks = []float64{0, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1}
+)
 
 // Compare runs models over the same text as their base, and calls f with the divergence of each. Base and models go
 // through the layers side by side, so that the states between layers are not stored. Memory: that of Forward once, and
@@ -526,11 +534,31 @@ func summarize(all []positionResult, chunks int) *Comparison {
 	}
 	c.Top, c.Top5 = figure(column(func(d *positionResult) float64 { return d.top })),
 		figure(column(func(d *positionResult) float64 { return d.top5 }))
-	sorted := slices.Sorted(slices.Values(c.Divergences))
-	for _, q := range Ranks {
-		c.Quantiles = append(c.Quantiles, quantile(sorted, q))
-	}
+	c.Correlation = correlation(c.Base.Losses, c.Model.Losses)
+	c.Quantiles = quantiles(c.Divergences, Ranks)
+	c.DeltaPQuantiles = quantiles(column(func(d *positionResult) float64 { return d.deltaP }), DeltaPRanks)
 	return c
+}
+
+// correlation returns Pearson's correlation of paired values; not a number if either are all the same.
+func correlation(a, b []float64) float64 {
+	meanA, _ := meanOf(a)
+	meanB, _ := meanOf(b)
+	var ab, aa, bb float64
+	for i := range a {
+		x, y := a[i]-meanA, b[i]-meanB
+		ab, aa, bb = ab+float64(x*y), aa+float64(x*x), bb+float64(y*y)
+	}
+	return ab / math.Sqrt(float64(aa*bb))
+}
+
+// quantiles returns the quantiles of values for each share in ranks.
+func quantiles(values, ranks []float64) (list []float64) {
+	sorted := slices.Sorted(slices.Values(values))
+	for _, q := range ranks {
+		list = append(list, quantile(sorted, q))
+	}
+	return list
 }
 
 // quantile returns the value that a share q of sorted values is not above; between two of

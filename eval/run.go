@@ -84,6 +84,12 @@ func (r *Run) positions() (n int, ends []int) {
 	return n, ends
 }
 
+// Ends returns the number of predicted positions up to the end of each chunk.
+func (r *Run) Ends() []int {
+	_, ends := r.positions()
+	return ends
+}
+
 // predicted returns the token that the state of a row predicts, and its number among those that are predicted; -1 if it
 // predicts none, because its successor is in the next chunk.
 func (r *Run) predicted(row int) (at, token int) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -259,6 +260,8 @@ func (b *base) sameTokens(cmd *cli.Command, c *candidate) error {
 type compareResult struct {
 	Base   sideResult    `json:"base"`
 	Models []modelResult `json:"models"`
+	// Pairs has each two of the models.
+	Pairs []pairResult `json:"pairs"`
 	pairsResult
 	costResult
 }
@@ -280,8 +283,10 @@ type modelResult struct {
 	Recipe     string           `json:"recipe,omitempty"` // that BASE is quantized with, "" for a MODEL
 	Ratio      figureResult     `json:"ppl_ratio"`
 	Divergence divergenceResult `json:"kl_divergence"`
+	// Correlation is that of the losses with the base's.
+	Correlation number `json:"loss_correlation"`
 	// Right is the change in the probability of the correct token, Δp of llama-perplexity.
-	Right    figureResult  `json:"p_change"`
+	Right    changeResult  `json:"p_change"`
 	RightRMS figureResult  `json:"p_change_rms"`
 	Top      figureResult  `json:"same_top"`
 	Top5     figureResult  `json:"same_top_5"`
@@ -299,8 +304,40 @@ type figureResult struct {
 	Error number `json:"error"`
 }
 
+// changeResult has quantiles in the order of eval.DeltaPRanks.
+type changeResult struct {
+	figureResult
+	Min    number `json:"min"`
+	P01    number `json:"p0_1"`
+	P1     number `json:"p1"`
+	P5     number `json:"p5"`
+	P10    number `json:"p10"`
+	P25    number `json:"p25"`
+	Median number `json:"median"`
+	P75    number `json:"p75"`
+	P90    number `json:"p90"`
+	P95    number `json:"p95"`
+	P99    number `json:"p99"`
+	P999   number `json:"p99_9"`
+	Max    number `json:"max"`
+}
+
+// pairResult tells which of two models is closer to the base.
+type pairResult struct {
+	A          string       `json:"a"`
+	B          string       `json:"b"`
+	Difference figureResult `json:"kl_difference"` // the divergence of A less that of B
+	// Closer is "a", "b" or, if the difference may be chance, "".
+	Closer string `json:"closer"`
+}
+
+// divergenceResult has quantiles in the order of eval.Ranks.
 type divergenceResult struct {
 	figureResult
+	Min    number `json:"min"`
+	P1     number `json:"p1"`
+	P5     number `json:"p5"`
+	P10    number `json:"p10"`
 	Median number `json:"median"`
 	P90    number `json:"p90"`
 	P95    number `json:"p95"`
@@ -313,6 +350,13 @@ type divergenceResult struct {
 type layerResult struct {
 	RMS number `json:"rms"` // of all positions together
 	figureResult
+}
+
+func numbers64(values []float64) (list []number) {
+	for _, v := range values {
+		list = append(list, number(v))
+	}
+	return list
 }
 
 func figureOf(f eval.Figure) figureResult { return figureResult{number(f.Mean), number(f.Error)} }
@@ -329,10 +373,13 @@ func (r *compareResult) add(c *candidate, found *eval.Comparison, run eval.Run) 
 	m.PPL, m.Error = number(found.Model.Value), number(found.Model.Error)
 	ratio := math.Exp(found.LogRatio.Mean)
 	m.Ratio = figureResult{number(ratio), number(ratio * found.LogRatio.Error)}
-	q := found.Quantiles
-	m.Divergence = divergenceResult{figureOf(found.Divergence), number(q[0]), number(q[1]), number(q[2]), number(q[3]),
-		number(q[4]), number(q[5])}
-	m.Right, m.RightRMS = figureOf(found.DeltaP), figureOf(found.DeltaPRMS)
+	q := numbers64(found.Quantiles)
+	m.Divergence = divergenceResult{figureOf(found.Divergence), q[0], q[1], q[2], q[3], q[4], q[5], q[6], q[7], q[8],
+		q[9]}
+	q = numbers64(found.DeltaPQuantiles)
+	m.Right = changeResult{figureOf(found.DeltaP), q[0], q[1], q[2], q[3], q[4], q[5], q[6], q[7], q[8], q[9], q[10],
+		q[11], q[12]}
+	m.RightRMS, m.Correlation = figureOf(found.DeltaPRMS), number(found.Correlation)
 	m.Top, m.Top5 = figureOf(found.Top), figureOf(found.Top5)
 	for _, d := range found.Layers {
 		m.Layers = append(m.Layers, layerResult{number(d.RMS), figureOf(d.Mean)})
@@ -351,7 +398,21 @@ func (r *compareResult) add(c *candidate, found *eval.Comparison, run eval.Run) 
 		}
 		at += per
 	}
+	ends := run.Ends()
+	for i := range r.Models {
+		d := eval.Compared(r.Models[i].found, found, ends)
+		r.Pairs = append(r.Pairs, pairResult{r.Models[i].label(), m.label(), figureOf(d.Figure),
+			map[int]string{-1: "a", 1: "b"}[d.Closer()]})
+	}
 	r.Models = append(r.Models, m)
+}
+
+// label names a model: its file, and the recipe that it is quantized with in memory.
+func (m *modelResult) label() string {
+	if m.Recipe == "" {
+		return m.Model
+	}
+	return m.Model + " as " + m.Recipe
 }
 
 // text prints tables, with a line for each model.
@@ -385,8 +446,53 @@ func (r *compareResult) text(w io.Writer) error {
 				d.P95, d.P99, d.P999, d.Max,
 				100*m.Right.Mean, 100*m.Right.Error, 100*m.RightRMS.Mean, 100*m.RightRMS.Error)
 		})
+	table("p(right) less base's, in %\tminimum\t0.1 %\t1 %\t10 %\tmedian\t90 %\t99 %\t99.9 %\tmaximum",
+		func(_ int, m *modelResult) string {
+			p := m.Right
+			return fmt.Sprintf("%+.3f\t%+.3f\t%+.3f\t%+.3f\t%+.3f\t%+.3f\t%+.3f\t%+.3f\t%+.3f", 100*p.Min, 100*p.P01,
+				100*p.P1, 100*p.P10, 100*p.Median, 100*p.P90, 100*p.P99, 100*p.P999, 100*p.Max)
+		})
+	r.ranking(w)
 	r.layers(w)
 	return nil
+}
+
+// ranking prints the models in the order of their divergence, and whether each is closer to the base than the next.
+func (r *compareResult) ranking(w io.Writer) {
+	if len(r.Models) < 2 {
+		return
+	}
+	order := make([]int, len(r.Models))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(r.Models[a].Divergence.Mean, r.Models[b].Divergence.Mean)
+	})
+	fmt.Fprintf(w, "\ncloser to the base by, ± one standard error over chunks:\n")
+	for k, i := range order[1:] {
+		before := order[k]
+		// pairs of model i with those before it begin at i·(i-1)/2
+		p := r.Pairs[max(i, before)*(max(i, before)-1)/2+min(i, before)]
+		line := fmt.Sprintf("[%d] than [%d] by %s", before+1, i+1,
+			rounded(math.Abs(float64(p.Difference.Mean)), float64(p.Difference.Error)))
+		if p.Closer == "" {
+			line += ": may be chance"
+		}
+		fmt.Fprintln(w, line)
+	}
+	if r.Chunks < eval.LeastChunks {
+		fmt.Fprintf(w, "(%d chunks: at least %d are needed to tell)\n", r.Chunks, eval.LeastChunks)
+	}
+}
+
+// rounded formats a figure with the digits that its error leaves, two of the error's own.
+func rounded(mean, margin float64) string {
+	if !(margin > 0) || math.IsInf(margin, 0) {
+		return fmt.Sprintf("%.3g", mean)
+	}
+	digits := max(0, 1-int(math.Floor(math.Log10(margin))))
+	return fmt.Sprintf("%.*f ± %.*f", digits, mean, digits, margin)
 }
 
 // layers prints a line for each layer, with a column for each model.

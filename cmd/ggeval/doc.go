@@ -173,17 +173,25 @@
 //	models                     for each MODEL the same, recipe if it is BASE quantized by --type, and
 //	  ppl_ratio                its perplexity divided by the base's: mean and error, from paired losses
 //	  kl_divergence            KL divergence of BASE's probabilities from the MODEL's, in nats: mean,
-//	                           error, median, p90, p95, p99, p99_9 and max
+//	                           error, min, p1, p5, p10, median, p90, p95, p99, p99_9 and max
 //	  kl_divergence_by_position
 //	                           its mean at each predicted position of a chunk; null with --source
 //	  kl_divergence_by_chunk   its mean over each chunk
-//	  p_change, p_change_rms   the probability of the correct token minus BASE's: mean and error, and the same
-//	                           of the root mean square
+//	  loss_correlation         correlation of -ln p with BASE's, over positions
+//	  p_change                 the probability of the correct token minus BASE's: mean, error, min, p0_1, p1, p5, p10,
+//	                           p25, median, p75, p90, p95, p99, p99_9 and max
+//	  p_change_rms             root of its mean square: mean and error
 //	  same_top, same_top_5     share of positions where both have the same most probable token, and share of
 //	                           the five most probable tokens that both have: mean and error
 //	  layers                   error of hidden states against BASE's, of embeddings first, then after each
 //	                           layer: rms is the root of Σ|x-b|² / Σ|b|², mean and error are those of
 //	                           |x-b|/|b|. Null if MODEL does not have the layers of BASE
+//	pairs                      a list with each two MODELs:
+//	  a, b                     their names
+//	  kl_difference            the divergence of a less that of b: mean, and its error, which is that of the means of
+//	                           chunks, since positions of a chunk depend on each other
+//	  closer                   "a" or "b", the closer one to BASE, if they differ by more than two errors over at least
+//	                           8 chunks, else ""
 //	text, tokens, chunk, chunks, stride, predicted, seconds, tokens_per_second, peak_memory_bytes
 //	                           as for perplexity
 //

@@ -131,7 +131,8 @@ func comparePage(r *compareResult, run eval.Run) *page.Page {
 		Head: []string{"model", "top 1", "top 5", "Δp", "RMS Δp"}}
 	quantiles := &page.Table{Title: "Quantiles of the divergence",
 		Note: "A share of the positions is as close to the base, or closer.", Head: []string{"model"}}
-	for _, rank := range eval.Ranks {
+	median := slices.Index(eval.Ranks, 0.5) // those below tell little
+	for _, rank := range eval.Ranks[median:] {
 		name := fmt.Sprintf("%.4g %%", 100*rank)
 		switch rank {
 		case 0.5:
@@ -177,7 +178,7 @@ func comparePage(r *compareResult, run eval.Run) *page.Page {
 			page.PlusMinus("%.3f", 100, c.DeltaP.Mean, c.DeltaP.Error) + " %",
 			page.PlusMinus("%.3f", 100, c.DeltaPRMS.Mean, c.DeltaPRMS.Error) + " %"})
 		row := []string{name}
-		for _, q := range c.Quantiles {
+		for _, q := range c.Quantiles[median:] {
 			row = append(row, page.Small(q))
 		}
 		quantiles.Rows = append(quantiles.Rows, row)

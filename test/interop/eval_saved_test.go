@@ -76,6 +76,24 @@ func TestSavedBase(t *testing.T) {
 				"95.0%   KLD":           {figure("kl_divergence", "p95")},
 				"90.0%   KLD":           {figure("kl_divergence", "p90")},
 				"Median  KLD":           {figure("kl_divergence", "median")},
+				"10.0%   KLD":           {figure("kl_divergence", "p10")},
+				" 5.0%   KLD":           {figure("kl_divergence", "p5")},
+				" 1.0%   KLD":           {figure("kl_divergence", "p1")},
+				"Minimum KLD":           {figure("kl_divergence", "min")},
+				"Cor(ln(PPL(Q))":        {100 * figure("loss_correlation", "")},
+				"Maximum Δp":            {100 * figure("p_change", "max")},
+				"99.9%   Δp":            {100 * figure("p_change", "p99_9")},
+				"99.0%   Δp":            {100 * figure("p_change", "p99")},
+				"95.0%   Δp":            {100 * figure("p_change", "p95")},
+				"90.0%   Δp":            {100 * figure("p_change", "p90")},
+				"75.0%   Δp":            {100 * figure("p_change", "p75")},
+				"Median  Δp":            {100 * figure("p_change", "median")},
+				"25.0%   Δp":            {100 * figure("p_change", "p25")},
+				"10.0%   Δp":            {100 * figure("p_change", "p10")},
+				" 5.0%   Δp":            {100 * figure("p_change", "p5")},
+				" 1.0%   Δp":            {100 * figure("p_change", "p1")},
+				" 0.1%   Δp":            {100 * figure("p_change", "p0_1")},
+				"Minimum Δp":            {100 * figure("p_change", "min")},
 				"Mean    Δp":            {100 * figure("p_change", "mean"), 100 * figure("p_change", "error")},
 				"RMS Δp ":               {100 * figure("p_change_rms", "mean"), 100 * figure("p_change_rms", "error")},
 				"Same top p":            {100 * figure("same_top", "mean"), 100 * figure("same_top", "error")},
@@ -157,6 +175,9 @@ func printedRange(t *testing.T, label, w string) (low, high, most float64) {
 	if strings.HasSuffix(label, "KLD") && !strings.HasPrefix(label, "Mean") {
 		// the tool sums each position's divergence, and interpolates quantiles, in float32
 		most += 1e-6 + 1e-5*math.Abs(v)
+	}
+	if strings.HasSuffix(label, "Δp") && !strings.HasPrefix(label, "Mean") {
+		most += 2e-5 // percent: the tool has probabilities, and interpolates quantiles, in float32
 	}
 	return v, v, most
 }
