@@ -13,6 +13,8 @@ type Text struct {
 	Chunk int // tokens of a chunk
 	// Chunks is the largest number of chunks; 0 for all that the text has.
 	Chunks int
+	// Skip is the number of chunks at the beginning of the text that are left out: Chunks begins after them.
+	Skip int
 	// Stride, if it is not 0, lets chunks overlap, as the reference's tool does: each has
 	// Chunk + Stride/2 tokens, rounded up to a multiple of 256, begins Stride tokens after
 	// the one before, and predicts its last Stride tokens. None begins with the token for a
@@ -36,18 +38,23 @@ func (t Text) Run(v *vocab.Vocab, text string) (Run, error) {
 // Cut is Run for a text that is tokens already.
 func (t Text) Cut(v *vocab.Vocab, tokens []int32) (Run, error) {
 	r := Run{Chunk: t.Chunk}
-	if t.Chunk < 4 || t.Chunks < 0 || t.Stride < 0 {
+	if t.Chunk < 4 || t.Chunks < 0 || t.Stride < 0 || t.Skip < 0 || t.Skip > 0 && t.Stride > 0 {
 		return r, fault.Errorf(fault.Usage,
-			"at most %d chunks of %d tokens, %d apart: want at least 4 tokens, and no negative number", t.Chunks,
-			t.Chunk, t.Stride)
+			"at most %d chunks of %d tokens from chunk %d on, %d apart: want at least 4 tokens, and no negative number",
+			t.Chunks, t.Chunk, t.Skip, t.Stride)
 	}
 	if t.Stride > 0 {
 		return t.overlapping(tokens)
 	}
-	n := len(tokens) / t.Chunk
+	n := len(tokens)/t.Chunk - t.Skip
+	if n <= 0 && t.Skip > 0 {
+		return r, fault.Errorf(fault.Refused, "the text has %d chunks of %d tokens, want more than the %d that are left out",
+			len(tokens)/t.Chunk, t.Chunk, t.Skip)
+	}
 	if n == 0 {
 		return r, fault.Errorf(fault.Refused, "the text has %d tokens, want at least %d, a chunk", len(tokens), t.Chunk)
 	}
+	tokens = tokens[t.Skip*t.Chunk:]
 	if t.Chunks > 0 {
 		n = min(n, t.Chunks)
 	}

@@ -203,6 +203,8 @@
 // text, so that the bytes are the same with any number of workers. The name of the text is recorded without folders.
 //
 //	-o FILE, --output FILE     write the matrix to FILE
+//	--chunk N, --from-chunk N  leave out the first N chunks of the text; --chunks counts from there. Matrices of shares
+//	                           of a text can be merged
 //	--format FORMAT            gguf, or dat: the legacy format, without counts for each expert
 //	--process-output           collect importance for the output matrix, too: output.weight, or
 //	                           token_embd.weight if the model has no other
@@ -215,8 +217,8 @@
 //	--force                    replace FILE if it exists
 //
 // With --save-every the sums so far are in FILE.state, also an importance matrix. The next run with the same output
-// resumes one that was killed, and gives the same bytes as an uninterrupted run; it is refused if the text, -c, the
-// model, merged files, --process-output or --sum-chunks differ. FILE.state is removed when FILE is written. Every group
+// resumes one that was killed, and gives the same bytes as an uninterrupted run; it is refused if the text, -c, --chunk,
+// --parse-special, the model, merged files, --process-output or --sum-chunks differ. FILE.state is removed when FILE is written. Every group
 // reads the weights once more, and memory is for N chunks. With --json:
 //
 //	model, architecture        the model as given, and its architecture; left out without MODEL

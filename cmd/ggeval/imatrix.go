@@ -212,7 +212,7 @@ func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *
 	}
 	tool.NoteScalar(cmd)
 	sums, err = m.Model.Calibrate(ctx, m.run, sums, eval.Calibration{
-		Importance: r.Collect, State: r.state(), Text: m.hash(),
+		Importance: r.Collect, State: r.state(), Text: m.hash(&r.input),
 		Resumed: func(done int) {
 			result.Resumed = done
 			tool.Note(cmd, fmt.Sprintf("%s: %d of %d chunks are done already, by a run that was interrupted", r.state(),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,6 +94,35 @@ func TestImatrix(t *testing.T) {
 		len(r.Merged) != 2 {
 		t.Errorf("merged: %+v", r)
 	}
+	// shares of the text, merged, are the whole
+	run(dir, "-f", text, "-o", out+"first.gguf", "-c", "64", "--chunks", "2", "--sum-chunks", "1", "--process-output")
+	r = result[imatrixResult](t, run(dir, "-f", text, "-o", out+"rest.gguf", "-c", "64", "--chunk", "2", "--sum-chunks",
+		"1", "--process-output", "--json"))
+	if r.Seen != m.Chunks-2 || r.Chunks != m.Chunks-2 {
+		t.Errorf("from the third chunk on: %+v", r)
+	}
+	run("-o", out+"whole.gguf", "--in-file", out+"first.gguf", "--in-file", out+"rest.gguf")
+	whole, err := imatrix.Open(out + "whole.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Close()
+	for i := range m.Entries() {
+		e := &m.Entries()[i]
+		a, err := m.Sums(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := whole.Sums(whole.Entry(e.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range a {
+			if math.Abs(float64(a[k]-b[k])) > 1e-5*float64(a[k]) {
+				t.Fatalf("%s, column %d: %v of all, %v of shares", e.Name, k, a[k], b[k])
+			}
+		}
+	}
 	// no state files are left
 	if left, err := filepath.Glob(out + "*.state*"); err != nil || left != nil {
 		t.Errorf("%v, %v", left, err)
@@ -173,6 +203,8 @@ func TestImatrixResumed(t *testing.T) {
 	}{
 		{[]string{other, "-f", text, "-c", "64"}, 5, "for another model"},
 		{[]string{dir, "-f", more, "-c", "64"}, 5, "for another text"},
+		{[]string{dir, "-f", text, "-c", "64", "--chunk", "1"}, 5, "for another text"},
+		{[]string{dir, "-f", text, "-c", "64", "--parse-special"}, 5, "for another text"},
 		{[]string{dir, "-f", text, "-c", "32"}, 5, "with another chunk size"},
 		{[]string{dir, "-f", text, "-c", "64", "--in-file", plain}, 5, "with other merged files"},
 		{[]string{dir, "-f", text, "-c", "64", "--process-output"}, 5, "with another choice about the output matrix"},
@@ -224,6 +256,7 @@ func TestImatrixRefused(t *testing.T) {
 		{"-o o --in-file " + text, 3, text},
 		{gollama + " -f " + text + " -o " + text, 2, text},
 		{gollama + " -f " + text + " -o " + text + " --force", 2, text},
+		{gollama + " -f " + text + " -o " + out + " -c 64 --chunk 100", 5, "want more than the 100"},
 		{gollama + " -f " + text + " -o " + out + " -c 100000", 5, "want at least 100000"},
 	} {
 		if code, _, _, err := call(append([]string{"imatrix", "--progress", "none"},

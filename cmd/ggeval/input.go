@@ -143,12 +143,16 @@ func (t *reading) longest() int {
 	return n
 }
 
-// hash identifies the text.
-func (r *reader) hash() [sha256.Size]byte {
-	if r.pairs == nil {
-		return sha256.Sum256([]byte(r.text))
+// hash identifies the text and its tokens, however many chunks of it are taken.
+func (r *reader) hash(in *input) [sha256.Size]byte {
+	text := r.text
+	if r.pairs != nil {
+		text = fmt.Sprintf("%q for %q", r.pairs.targets, r.pairs.sources)
 	}
-	return sha256.Sum256(fmt.Appendf(nil, "%q for %q", r.pairs.targets, r.pairs.sources))
+	if in.Text.Skip > 0 || in.Text.ParseSpecial {
+		text = fmt.Sprintf("from chunk %d, special %v: %s", in.Text.Skip, in.Text.ParseSpecial, text)
+	}
+	return sha256.Sum256([]byte(text))
 }
 
 // reader is a model and the text that it is run over.

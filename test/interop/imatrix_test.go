@@ -89,6 +89,42 @@ func TestImatrixMerged(t *testing.T) {
 	}
 }
 
+// TestImatrixFromChunk compares the matrix of a share of a text with llama-imatrix's.
+func TestImatrixFromChunk(t *testing.T) {
+	o := start(t)
+	f32, _, text := o.calibrated(t)
+	const chunk, from, chunks = "128", "3", "4"
+	theirs, made := work+"/theirs.gguf", work+"/made.gguf"
+	os.Remove(root + theirs)
+	o.tool(t, append([]string{"llama-imatrix", "-m", f32, "-f", text, "-o", theirs, "-c", chunk, "-b", chunk, "--chunk",
+		from, "--chunks", chunks, "--no-ppl"}, exactImatrix()...)...)
+	ours(t, "ggeval", "imatrix", root+f32, "-f", root+text, "-o", root+made, "-c", chunk, "--chunk", from, "--chunks",
+		chunks, "--force", "--progress", "none")
+	want, err := imatrix.Open(root + theirs)
+	must(t, err)
+	defer want.Close()
+	got, err := imatrix.Open(root + made)
+	must(t, err)
+	defer got.Close()
+	if got.Chunks != want.Chunks || got.Len() != want.Len() || got.Len() == 0 {
+		t.Fatalf("%d chunks, %d tensors, the tool has %d, %d", got.Chunks, got.Len(), want.Chunks, want.Len())
+	}
+	most := 0.0
+	for i := range want.Entries() {
+		e := &want.Entries()[i]
+		x, err := want.Sums(e)
+		must(t, err)
+		y, err := got.Sums(got.Entry(e.Name))
+		must(t, err)
+		d, _ := largestDifference(x, y)
+		most = max(most, d)
+	}
+	t.Logf("%d tensors, largest relative difference of a column %.2g", got.Len(), most)
+	if most > 1e-4 {
+		t.Errorf("columns differ by up to %v of their value", most)
+	}
+}
+
 // matrixFile returns the file of sums.
 func matrixFile(t *testing.T, sums *imatrix.Sums, format imatrix.Format) []byte {
 	t.Helper()
@@ -331,13 +367,18 @@ func addNoise(t *testing.T, noises map[string]float64, want *imatrix.Matrix, dat
 	}
 }
 
+// exactImatrix is exactPath for llama-imatrix.
+func exactImatrix() []string {
+	return slices.DeleteFunc(slices.Clone(exactPath), func(s string) bool { return s == "--no-warmup" })
+}
+
 // importance returns the file that llama-imatrix writes with the backend.
 func (b backend) importance(file, text string, chunk, chunks int) ([]byte, error) {
 	c, out := strconv.Itoa(chunk), work+"/ref.imatrix"
 	os.Remove(root + out)
 	argv := append([]string{"timeout", "120", "llama-imatrix", "-m", file, "-f", text, "-c", c, "-b", c,
 		"--chunks", strconv.Itoa(chunks), "-o", out, "--output-format", "gguf", "--process-output", "--no-ppl"},
-		slices.DeleteFunc(slices.Clone(exactPath), func(s string) bool { return s == "--no-warmup" })...)
+		exactImatrix()...)
 	if log, err := b.command(argv...).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("the runtime: %s", complaints(log))
 	}

@@ -15,6 +15,9 @@ import (
 func ImatrixFlags() []tool.Flag {
 	return append(EvaluateFlags(
 		SourceFlag(),
+		tool.Flag{Name: "chunk", Aliases: []string{"from-chunk"}, Value: tool.Count, Unit: "chunks",
+			Category: CategoryText, Effect: tool.SetsBytes,
+			Usage: "leave out the first `N` chunks of the text: --chunks counts from there"},
 		tool.Shared("output", "write the matrix to `FILE`"),
 		tool.Flag{Name: "format", Value: tool.Text, Default: imatrix.FormatGGUF.String(),
 			Choices: tool.Names("gguf", "dat"), Effect: tool.SetsBytes,
@@ -60,6 +63,12 @@ func ParseImatrix(cmd *cli.Command) (r ImatrixRequest, err error) {
 	}
 	if r.Format, err = imatrix.ParseFormat(cmd.String("format")); err != nil {
 		return r, fmt.Errorf("--format: %w", err)
+	}
+	if r.Text.Skip, err = tool.CountValue(cmd, "chunk"); err != nil {
+		return r, err
+	}
+	if r.Text.Skip > 0 && r.Source != "" {
+		return r, fault.Errorf(fault.Usage, "--source and --chunk: want one of them: pairs of lines begin with the first")
 	}
 	r.Collect.Output, r.Force = cmd.Bool("process-output"), cmd.Bool("force")
 	if r.Collect.Every, err = tool.CountValue(cmd, "save-every"); err != nil {
