@@ -34,6 +34,7 @@ func Continuation(tokens []int32, first, end int) Sequence {
 type Answer struct {
 	LogP float64 // ln of the probability
 	Top  bool    // no token is more probable
+	Best int32   // the most probable token, the first of equals
 }
 
 // ScoreOptions are the options of Score.
@@ -291,7 +292,9 @@ func (x *scored) states(s *stream, workers int) (st *States, first []int, err er
 // answer answers questions by the logits of their row, which it overwrites.
 func (m *Model) answer(questions []question, logits []float32) error {
 	most, _ := vecmath.Max(logits)
+	best := int32(slices.Index(logits, most))
 	for _, q := range questions {
+		q.answer.Best = best
 		q.answer.LogP = float64(logits[q.token])
 		q.answer.Top = logits[q.token] == most
 	}
