@@ -334,6 +334,17 @@ func combineVectors(dst, m []float32, ld int, f []uint32) (n int) {
 		c.Store(d[2*width:])
 		e.Store(d[3*width:])
 	}
+	for ; n+2*width <= len(dst); n += 2 * width {
+		d := dst[n:][:2*width]
+		a, b := simd.LoadFloat32s(d), simd.LoadFloat32s(d[width:])
+		for i, bits := range f {
+			x, row := simd.BroadcastUint32s(bits).BitsToFloat32(), m[i*ld+n:][:2*width]
+			a = simd.LoadFloat32s(row).MulAdd(x, a)
+			b = simd.LoadFloat32s(row[width:]).MulAdd(x, b)
+		}
+		a.Store(d)
+		b.Store(d[width:])
+	}
 	for ; n+width <= len(dst); n += width {
 		a := simd.LoadFloat32s(dst[n:])
 		for i, bits := range f {
