@@ -9,11 +9,17 @@ import (
 )
 
 // backNorm is the backward pass of norm: it turns d from the gradient w.r.t. the normalized rows of x into the gradient
-// w.r.t. x.
-func (s *stream) backNorm(w *norm, d, x []float32) {
+// w.r.t. x. The first row is that of token t, as eachRows counts them.
+func (s *stream) backNorm(w *norm, d, x []float32, t int) {
 	if w != nil {
-		s.m.p.backNorm(w, d, x, s.m.p.width)
+		s.backNormOf(s.m.p, w, d, x, s.m.p.width, t)
 	}
+}
+
+// backNormOf is backNorm for a norm of kind p of rows of n values.
+func (s *stream) backNormOf(p *params, w *norm, d, x []float32, n, t int) {
+	s.addNormGradient(p, w, d, x, n/max(1, w.groups), t)
+	p.backNorm(w, d, x, n)
 }
 
 // backNorm turns d from the gradient w.r.t. the normalized rows of x, n values each, into the gradient w.r.t. x.
@@ -41,12 +47,13 @@ func (p *params) backNorm(w *norm, d, x []float32, n int) {
 	}
 }
 
-// backHeadNorm turns d from the gradient w.r.t. the output of headNorm for the heads x of a token into the gradient
+// backHeadNorm turns d from the gradient w.r.t. the output of headNorm for the heads x of token t into the gradient
 // w.r.t. x.
-func (p *params) backHeadNorm(w *headNorm, d, x []float32) {
+func (s *stream) backHeadNorm(p *params, w *headNorm, d, x []float32, t int) {
 	if w == nil {
 		return
 	}
+	s.addNormGradient(p, &w.norm, d, x, w.size, t)
 	if len(w.weight) > w.size {
 		vecmath.Mul(d, w.weight)
 		p.backNorm(&norm{}, d, x, w.size)
@@ -324,7 +331,7 @@ func (r *residual) back(s *stream, h, d, y []float32, n int) error {
 				vecmath.Add(of.inputs[i-1][from:to], dx)
 				continue
 			}
-			s.backNorm(r.branches[i].pre, dx, h[from:to])
+			s.backNorm(r.branches[i].pre, dx, h[from:to], from/width)
 			vecmath.Add(d[from:to], dx)
 		}
 	})
@@ -341,13 +348,16 @@ func (s *stream) backBranch(dy, d, y []float32, b *branch) error {
 			vecmath.Scale(dy[from:to], dy[from:to], b.scale)
 		}
 		if b.post != nil {
-			s.backNorm(b.post, dy[from:to], y[from:to])
+			s.backNorm(b.post, dy[from:to], y[from:to], from/width)
 		}
 	})
 }
 
 func (a *normalize) back(s *stream, h, d, _ []float32, _ int) error {
-	return s.eachState(d, h, func(d, h []float32) { s.backNorm(a.norm, d, h) })
+	width := s.m.p.width
+	return s.eachRows(len(h)/width, func(from, to int) {
+		s.backNorm(a.norm, d[from*width:to*width], h[from*width:to*width], from)
+	})
 }
 
 func (f scaleStream) back(s *stream, _, d, _ []float32, _ int) error {

@@ -85,7 +85,7 @@ func (d *deltaNet) back(s *stream, dx, dy, x []float32, n int) error {
 				vecmath.Mul(dz[at:end], do[at:end])
 				vecmath.Mul(out[at:end], gate)
 				vecmath.Mul(do[at:end], gate)
-				p.backNorm(d.norm, do[at:end], y[at:end], d.valueLen)
+				s.backNormOf(p, d.norm, do[at:end], y[at:end], d.valueLen, t)
 			}
 		}),
 		func() error { return s.report(out, dy, p.width, n, d.out) },

@@ -70,7 +70,7 @@ func (s *stream) backExperts(b *branch, h, d []float32) error {
 	s.routerLogits = s.routerLogits[:0]
 	return s.eachRows(n, func(from, to int) {
 		from, to = from*width, to*width
-		s.backNorm(b.pre, din[from:to], s.h[from:to])
+		s.backNorm(b.pre, din[from:to], s.h[from:to], from/width)
 		vecmath.Add(d[from:to], din[from:to])
 	})
 }

@@ -146,7 +146,7 @@ func (m *mamba) back(s *stream, dx, dy, x []float32, n int) error {
 			}
 			parts(d, func(w *norm, from, to int) {
 				if w != nil {
-					p.backNorm(w, d[from:to], raw[t*ld:][from:to], to-from)
+					s.backNormOf(p, w, d[from:to], raw[t*ld:][from:to], to-from, t)
 				}
 			})
 		}
@@ -199,7 +199,7 @@ func (m *mamba2) back(s *stream, dx, dy, x []float32, n int) error {
 					vecmath.SiLUOf.Apply(gate, z)
 					copy(out, y)
 					vecmath.Mul(out, gate)
-					p.backHeadNorm(m.norm, d, out)
+					s.backHeadNorm(p, m.norm, d, out, t)
 					p.headNorm(m.norm, out)
 					vecmath.SiLUOf.Slope(dz, z)
 					vecmath.Mul(dz, y)

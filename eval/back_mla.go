@@ -45,7 +45,7 @@ func (l *mla) back(s *stream, dx, dy, x []float32, n int) error {
 				l.rotate(s.m.ropes[l.rope].back, query, dkv[t*ldkv+l.rank:][:l.ropeDim], s.angles(l.rope, t))
 			}
 			l.scaleQuery(s, query, t)
-			p.backNorm(l.kvNorm, dkv[t*ldkv:][:l.rank], rawKV[t*ldkv:][:l.rank], l.rank)
+			s.backNormOf(p, l.kvNorm, dkv[t*ldkv:][:l.rank], rawKV[t*ldkv:][:l.rank], l.rank, t)
 		}
 	}); err != nil {
 		return err
@@ -66,8 +66,8 @@ func (l *mla) back(s *stream, dx, dy, x []float32, n int) error {
 			return err
 		}
 		if err := s.eachRows(n, func(a, b int) {
-			a, b = a*compressed, b*compressed
-			p.backNorm(l.qNorm, d[a:b], rawDown[a:b], compressed)
+			from, to := a*compressed, b*compressed
+			s.backNormOf(p, l.qNorm, d[from:to], rawDown[from:to], compressed, a)
 		}); err != nil {
 			return err
 		}

@@ -31,6 +31,9 @@ type Gradients struct {
 	States func(layer, first int, g []float32) error
 	// Embeddings is called with the gradient w.r.t. the embedding rows of the tokens from first on.
 	Embeddings func(first int, g []float32) error
+	// Norms is called with the gradient w.r.t. the weights of a norm, g[i] that w.r.t. element i of the tensor. Calls
+	// are sequential, of a tensor one for each group of Chunks, and for each time that its layer runs: they add up.
+	Norms func(tensor string, g []float64) error
 	// Chunks is the number of chunks that are processed together, 0 for all. Each group reads all weights.
 	Chunks int
 }
@@ -66,12 +69,13 @@ type backwardState struct {
 	both, folded          []float32
 	conv                  [2][]float32
 	dacc, dexperts, early []float32 // of all tokens
+	norms                 normGradients
 }
 
 // Backward runs a forward and a backward pass down to the embeddings, and returns the sum of the loss. Memory: 4*width
 // bytes per token and layer, as much as for five more layers, the memory of Forward, and about twice that for values
-// between layers. Each layer is computed twice (activation checkpointing): it takes three to four times as long as
-// Forward.
+// between layers; with Norms another 8*width bytes for every 48 tokens and norm of a layer. Each layer is computed
+// twice (activation checkpointing): it takes three to four times as long as Forward.
 //
 // Not all models that Forward supports have a backward pass: an error of kind fault.Unsupported names the missing part.
 func (m *Model) Backward(ctx context.Context, g Gradients) (loss float64, err error) {
@@ -112,6 +116,10 @@ func (m *Model) Backward(ctx context.Context, g Gradients) (loss float64, err er
 	}
 	return loss, nil
 }
+
+// CheckBackward returns the error of kind fault.Unsupported that Backward would: it names the part of the model that
+// has no backward pass.
+func (m *Model) CheckBackward() error { return m.reversible() }
 
 // reversible returns an error if a part of the model has no backward pass.
 func (m *Model) reversible() error {
@@ -230,6 +238,9 @@ func (m *Model) backward(ctx context.Context, g Gradients, first int) (losses []
 	if losses, err = s.loss(d, base); err != nil {
 		return nil, err
 	}
+	if err := s.reportNorms(); err != nil {
+		return nil, err
+	}
 	forward.Progress = nil
 	for i := len(m.layers) - 1; i >= 0; i-- {
 		if err := s.reportStates(i+1, d); err != nil {
@@ -238,6 +249,9 @@ func (m *Model) backward(ctx context.Context, g Gradients, first int) (losses []
 		if err := s.backLayer(i, kept[i], d); err != nil {
 			return fail(i, err)
 		}
+		if err := s.reportNorms(); err != nil {
+			return nil, err
+		}
 		if kept[i] = nil; g.Progress != nil {
 			g.Progress(Progress{Done: 1 - 2./3*float64(i)/float64(len(m.layers))})
 		}
@@ -245,7 +259,10 @@ func (m *Model) backward(ctx context.Context, g Gradients, first int) (losses []
 	if err := s.reportStates(0, d); err != nil {
 		return nil, err
 	}
-	return losses, s.backEmbed(d)
+	if err := s.backEmbed(d); err != nil {
+		return nil, err
+	}
+	return losses, s.reportNorms()
 }
 
 // reportStates calls States with the gradient w.r.t. the residual stream before a layer.
@@ -318,7 +335,7 @@ func (s *stream) loss(d []float32, base *States) ([]float64, error) {
 				if m.p.finalScale != 1 {
 					vecmath.Scale(dx[i*width:][:width], dx[i*width:][:width], float32(m.p.finalScale))
 				}
-				s.backNorm(m.outNorm, dx[i*width:][:width], s.h[at:][:width])
+				s.backNorm(m.outNorm, dx[i*width:][:width], s.h[at:][:width], i)
 				copy(d[at:][:width], dx[i*width:])
 			}
 		}); err != nil {
@@ -374,7 +391,7 @@ func (m *Model) backLogits(d, logits []float32) {
 // stream before the first layer.
 func (s *stream) backEmbed(d []float32) error {
 	m := s.m
-	if s.reverse.g.Embeddings == nil {
+	if s.reverse.g.Embeddings == nil && (s.reverse.g.Norms == nil || m.embedNorm == nil) {
 		return nil
 	}
 	if m.embedNorm != nil {
@@ -383,10 +400,13 @@ func (s *stream) backEmbed(d []float32) error {
 		}
 		if err := s.eachRows(len(s.h)/m.p.width, func(a, b int) {
 			s.backNorm(m.embedNorm, d[a*m.p.width:b*m.p.width],
-				s.h[a*m.p.width:b*m.p.width])
+				s.h[a*m.p.width:b*m.p.width], a)
 		}); err != nil {
 			return err
 		}
+	}
+	if s.reverse.g.Embeddings == nil {
+		return nil
 	}
 	if f := m.p.embedScale; f != 1 {
 		vecmath.Scale(d, d, float32(f))

@@ -56,7 +56,7 @@ func newDeltaNet(b *builder, of graph.GatedDeltaNet) mixer {
 	}
 	d.conv = b.convolution(b.name("ssm_conv1d"), true, k.conv, mixed)
 	d.bias, d.a = t.requiredValues(b.name("ssm_dt.bias"), k.rank), t.requiredValues(b.name("ssm_a"), k.rank)
-	d.norm = &norm{weight: t.requiredValues(b.name("ssm_norm.weight"), d.valueLen)}
+	d.norm = b.weightedNorm("ssm_norm.weight", d.valueLen)
 	return d
 }
 
@@ -239,7 +239,7 @@ func newKimiDeltaNet(b *builder, of graph.KDA) mixer {
 			d.a[i] = -d.a[i]
 		}
 	}
-	d.norm = &norm{weight: t.requiredValues(b.name("ssm_norm.weight"), d.size)}
+	d.norm = b.weightedNorm("ssm_norm.weight", d.size)
 	return d
 }
 

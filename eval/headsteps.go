@@ -104,11 +104,11 @@ func (n normStep) apply(s *stream, row headRow, _ int) {
 	p.headNorm(n.v, row.v)
 }
 
-func (n normStep) back(s *stream, d, x headRow, _ int) {
+func (n normStep) back(s *stream, d, x headRow, t int) {
 	p := n.params(s)
-	p.backHeadNorm(n.q, d.q, x.q)
-	p.backHeadNorm(n.k, d.k, x.k)
-	p.backHeadNorm(n.v, d.v, x.v)
+	s.backHeadNorm(p, n.q, d.q, x.q, t)
+	s.backHeadNorm(p, n.k, d.k, x.k, t)
+	s.backHeadNorm(p, n.v, d.v, x.v, t)
 }
 
 // params has the kind of norms.

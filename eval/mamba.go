@@ -250,15 +250,15 @@ func newProjectedMamba2(b *builder, of graph.ProjectedMamba2) mixer {
 		t.required(b.name("ssm_dt.bias"))
 	}
 	m.a, m.d = t.requiredValues(b.name("ssm_a"), k.rank), t.requiredValues(b.name("ssm_d"), k.rank)
-	m.dtNorm, m.bNorm, m.norm = b.bareNamed("ssm_dt_norm", m.low), b.bareNamed("ssm_b_norm", k.state),
-		b.bareNamed("ssm_c_norm", k.state)
+	m.dtNorm, m.bNorm, m.norm = b.weightedNorm("ssm_dt_norm", m.low), b.weightedNorm("ssm_b_norm", k.state),
+		b.weightedNorm("ssm_c_norm", k.state)
 	m.out = t.requiredLinear(b.name("ssm_out"), k.inner, b.p.width)
 	return m
 }
 
-// bareNamed returns the norm of n values whose tensor has no ".weight".
-func (b *builder) bareNamed(name string, n int) *norm {
-	return &norm{weight: b.t.requiredValues(b.name(name), n)}
+// weightedNorm returns the norm of n values whose weights are a required tensor of the layer, named in full.
+func (b *builder) weightedNorm(tensor string, n int) *norm {
+	return &norm{weight: b.t.requiredValues(b.name(tensor), n), tensor: b.name(tensor)}
 }
 
 func (m *projectedMamba2) mix(s *stream, y, x []float32, n int, last bool) error {

@@ -53,6 +53,7 @@ type Model struct {
 type norm struct {
 	groups       int // of values that are normalized apart; 0 for one
 	weight, bias []float32
+	tensor       string   // of weight
 	eps          *float64 // in place of the model's, or nil
 }
 
@@ -69,14 +70,15 @@ func partName(m mixer) string { return strings.TrimPrefix(fmt.Sprintf("%T", m), 
 // norm returns the normalization of NAME.weight and NAME.bias, nil if there is none. One
 // of falcon-h1 is NAME alone.
 func (t *tensors) norm(name string, n int) *norm {
-	w := t.vector(name+".weight", n)
+	tensor := name + ".weight"
+	w := t.vector(tensor, n)
 	if w == nil {
-		w = t.vector(name, n)
+		tensor, w = name, t.vector(name, n)
 	}
 	if w == nil {
 		return nil
 	}
-	return &norm{weight: w, bias: t.vector(name+".bias", n)}
+	return &norm{weight: w, tensor: tensor, bias: t.vector(name+".bias", n)}
 }
 
 // requiredNorm is norm for one that there has to be.
@@ -101,7 +103,7 @@ func (t *tensors) headNorm(name string, heads, size int) *headNorm {
 	switch {
 	case len(x.NE) == 2: // each its own
 		v := t.matrix(name+".weight", size, heads)
-		return &headNorm{norm{weight: v, bias: t.matrix(name+".bias", size, heads)}, size}
+		return &headNorm{norm{weight: v, tensor: name + ".weight", bias: t.matrix(name+".bias", size, heads)}, size}
 	case x.NE[0] == int64(size):
 		return &headNorm{*orUnitNorm(t.norm(name, size)), size}
 	}
