@@ -67,6 +67,7 @@ type Job struct {
 	matrix     *matrix
 	metadata   gguf.Metadata // of the output, without split keys
 	blocks     EncodedBlocks
+	norms      TunedNorms
 	allocation *ReportAllocation
 }
 
@@ -286,6 +287,10 @@ func (j *Job) tensor(d *Decision) writer.Tensor {
 	t := writer.Tensor{Name: d.Name, Type: d.To, Source: in.Source}
 	if !in.Type.Known() {
 		t.Type = in.Source.Type()
+	}
+	if s := j.norms.source(d); s != nil {
+		t.Source = s
+		return t
 	}
 	if j.blocks.Source != nil && d.To != d.From {
 		if s := j.blocks.Source(d); s != nil {

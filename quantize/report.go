@@ -27,6 +27,8 @@ type Report struct {
 	Displaced []ReportCount `json:"displaced_sub_blocks,omitempty"`
 	// Allocation is set if types were chosen by bit allocation. Its key is "worth".
 	Allocation *ReportAllocation `json:"worth,omitempty"`
+	// Norms is set if weights of norms were tuned.
+	Norms *ReportNorms `json:"norms,omitempty"`
 }
 
 // ReportAllocation is the predicted loss of types that were chosen by it.
@@ -151,6 +153,9 @@ func (j *Job) Report(path string, result *writer.Result) (*Report, error) {
 		if d.Want != d.To {
 			t.WantedType = d.Want.String()
 		}
+		if j.norms.source(d) != nil {
+			t.Reason += ", tuned"
+		}
 		if j.blocks.Report != nil {
 			t.Calibration = j.blocks.Report(d)
 		}
@@ -164,6 +169,7 @@ func (j *Job) Report(path string, result *writer.Result) (*Report, error) {
 	if r.Allocation = j.allocation; r.Allocation != nil {
 		r.Allocation.shares(r.Tensors)
 	}
+	r.Norms = j.norms.Report
 	for _, c := range j.Compromises {
 		r.Warnings = append(r.Warnings, c.String())
 	}

@@ -55,6 +55,7 @@ var (
 	partLogName = regexp.MustCompile(`^(.*)\.partial\.[0-9]{1,6}-of-[0-9]{1,6}\.rows$`)
 	runName     = regexp.MustCompile(`^(.*)\.partial\.run\.[0-9]+$`) // before it has its name
 	blocksName  = regexp.MustCompile(`^(.*)\.partial\.blocks(\.[0-9]{1,6})?$`)
+	normsName   = regexp.MustCompile(`^(.*)\.partial\.norms(\.[0-9]{1,6})?$`)
 )
 
 // BlocksMagic begins calibration state files.
@@ -62,6 +63,17 @@ const BlocksMagic = "ggfblk03"
 
 // BlocksName returns the name of the calibration state file of an output.
 func BlocksName(path string) string { return path + Suffix + blocksSuffix }
+
+// NormsMagic begins the state files of tuned norms.
+const NormsMagic = "ggforge state norms 1\n"
+
+// NormsName returns the name of the state file for the norms of output i of a run whose first output is at path.
+func NormsName(path string, i int) string {
+	if path += Suffix + ".norms"; i > 0 {
+		path += fmt.Sprintf(".%d", i+1)
+	}
+	return path
+}
 
 // Foreign reports whether a file that is in no journal was made by another package, as a LeftShare, and for which
 // output.
@@ -135,6 +147,8 @@ func Leftovers(dir string, foreign Foreign) ([]Leftover, error) {
 			r.add(r.at(LeftOld, strings.TrimSuffix(name, Suffix+asideSuffix)), name)
 		case blocksName.MatchString(name) && hasMagic(filepath.Join(dir, name), BlocksMagic):
 			r.add(r.at(LeftBlocks, blocksName.FindStringSubmatch(name)[1]), name)
+		case normsName.MatchString(name) && hasMagic(filepath.Join(dir, name), NormsMagic):
+			r.add(r.at(LeftBlocks, normsName.FindStringSubmatch(name)[1]), name)
 		}
 		if foreign != nil && r.free[name] {
 			if output, ours := foreign(filepath.Join(dir, name)); ours {

@@ -240,6 +240,10 @@ func printReports(cmd *cli.Command, r *runs.QuantizeRequest, reports []*reported
 			continue
 		}
 		summary(w, report.Report)
+		if n := report.Norms; n != nil && n.Step > 0 {
+			fmt.Fprintf(w, "%d norms tuned: divergence %.4g ± %.1g, was %.4g (of %d tokens held apart, step %d of %d)\n",
+				n.Tensors, n.After, n.Error, n.Before, n.Tokens, n.Step, n.Steps)
+		}
 		if report.Allocation != nil {
 			writeWorth(w, report.Allocation)
 		}

@@ -39,6 +39,7 @@ func TestEveryFlag(t *testing.T) {
 		"calibrate":      set("Calibration.File", "t", "--calibrate", "t"),
 		"effort":         set("Calibration.Effort", "high", "--effort", "high", "--calibrate", "t"),
 		"hessian":        set("Calibration.Moments", "h", "--hessian", "h", "--effort", "high"),
+		"tune-norms":     set("Calibration.TuneNorms", "true", "--tune-norms", "--effort", "best", "--calibrate", "t"),
 		"ctx-size":       set("Calibration.Text.Chunk", "64", "--ctx-size", "64", "--calibrate", "t"),
 		"chunks":         set("Calibration.Text.Chunks", "3", "--chunks", "3", "--calibrate", "t"),
 		"process-output": set("Calibration.Output", "true", "--process-output", "--calibrate", "t"),

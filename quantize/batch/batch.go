@@ -144,6 +144,9 @@ func (r *Run) EncodeBlocks(ctx context.Context) (err error) {
 		}
 		r.blocks = blocks
 		r.warn()
+		if err := o.tuneNorms(ctx, r.Batch, r.model, r.allocations); err != nil {
+			return err
+		}
 	}
 	return o.measure(ctx, r.model, r.Batch, r.allocations)
 }

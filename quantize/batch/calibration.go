@@ -36,7 +36,10 @@ type Calibration struct {
 	// State is calibrate.Options.State: a file from which a later run resumes, "" for none.
 	State   string
 	Moments string // calibrate.Options.Moments, "" for none
-	Name    string // of the matrix, as outputs record it; "" for imatrix.gguf
+	// TuneNorms tunes the weights of norms after the blocks are encoded (calibrate.TuneNorms); with File, at EffortHigh
+	// and EffortBest.
+	TuneNorms bool
+	Name      string // of the matrix, as outputs record it; "" for imatrix.gguf
 
 	run        eval.Run // without Tokens if there are Moments and no text
 	tokens     int
@@ -67,7 +70,7 @@ func (o *Request) calibrate(ctx context.Context, m *model.Model) error {
 	if c.File != "" {
 		o.Write.Inputs = append(o.Write.Inputs, c.File)
 	}
-	kept := o.states()
+	kept := append(o.states(), o.normStates()...)
 	if c.Moments != "" {
 		kept = append(kept, c.Moments)
 	}
@@ -93,6 +96,9 @@ func (o *Request) calibrate(ctx context.Context, m *model.Model) error {
 	if c.File == "" {
 		c.run, c.sha256, c.tokens = eval.Run{Chunk: saved.Chunk, Workers: o.Workers}, saved.Text, saved.Tokens
 	} else if err := o.readText(m); err != nil {
+		return err
+	}
+	if err := c.checkNorms(e); err != nil {
 		return err
 	}
 	if saved != nil {
@@ -243,7 +249,7 @@ func (c *Calibration) options(path string) calibrate.Options {
 	return opt
 }
 
-// metadata returns the keys of outputs about their calibration; gradients reports whether the embedding was encoded by
+// metadata returns the keys of outputs about their calibration, without that about norms; gradients reports whether the embedding was encoded by
 // gradients, twoSided whether matrices were.
 func (c *Calibration) metadata(gradients, twoSided bool) []gguf.KV {
 	method := "second moments of inputs"

@@ -143,8 +143,14 @@ func (o *Request) expectBlocks(b *quantize.Batch) {
 		}
 	}
 	best := o.Calibration.Effort == calibrate.EffortBest
-	b.SetBlocks(quantize.EncodedBlocks{Metadata: o.Calibration.metadata(gradients, best)})
-	o.warn("sizes are estimates, up to 64 bytes off: metadata about the calibration are known after the run only")
+	b.SetBlocks(quantize.EncodedBlocks{Metadata: append(o.Calibration.metadata(gradients, best),
+		o.Calibration.normsMetadata()...)})
+	off := 64
+	if o.Calibration.TuneNorms {
+		off += 96
+	}
+	o.warn(fmt.Sprintf(
+		"sizes are estimates, up to %d bytes off: metadata about the calibration are known after the run only", off))
 }
 
 // warnGradients warns if the embedding is encoded without gradients.

@@ -13,6 +13,9 @@ import (
 
 // openStates makes the directory for the state files and removes those of an earlier run, unless this run resumes it.
 func (o *Request) openStates() error {
+	if err := o.openNormStates(); err != nil {
+		return err
+	}
 	for _, path := range o.states() {
 		if o.Write.MakeDir != "" {
 			if err := disk.MkdirAll(filepath.Dir(path), 0o777); err != nil {
@@ -55,6 +58,10 @@ func (o *Request) removeStates() error {
 		if err := disk.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
+		o.Write.UnregisterState(path)
+	}
+	for _, path := range o.normStates() {
+		errs = append(errs, calibrate.RemoveNormsState(path))
 		o.Write.UnregisterState(path)
 	}
 	return errors.Join(errs...)

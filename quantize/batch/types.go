@@ -235,7 +235,8 @@ func (w *allocator) method() string {
 func (o *Request) typesMetadata(w *quantize.ReportAllocation) []gguf.KV {
 	var all []gguf.KV
 	if o.Calibration.Effort.EncodesBlocks() {
-		all = o.Calibration.metadata(true, o.Calibration.Effort == calibrate.EffortBest)
+		all = append(o.Calibration.metadata(true, o.Calibration.Effort == calibrate.EffortBest),
+			o.Calibration.normsMetadata()...)
 	}
 	return append(all, []gguf.KV{
 		{Key: "quantize.types.method", Value: gguf.String(w.Method)},

@@ -25,6 +25,9 @@ func calibrationFlags() []tool.Flag {
 		{Name: "hessian", Value: tool.File, Effect: tool.KeepsFile,
 			Usage: "with --effort high: keep the second moments in `FILE`; if it exists, take them from it instead of " +
 				"running the model, and --calibrate may be left out"},
+		{Name: "tune-norms", Effect: tool.SetsBytes,
+			Usage: "with --effort high or best: at the end, tune the weights of norms by gradients of the divergence from IN; " +
+				"types and size stay, and one of eight chunks of the text decides whether the norms are kept"},
 		tool.Shared("ctx-size", "cut the text into chunks of `N` tokens"),
 		tool.Shared("chunks", "take the first `N` chunks (0: all)"),
 		tool.Shared("process-output", "collect importance for the output matrix, too"),
@@ -68,6 +71,9 @@ func parseCalibration(cmd *cli.Command) (c batch.Calibration, err error) {
 	case c.Effort == calibrate.EffortMatrix:
 		return c, fault.Errorf(fault.Usage,
 			"--hessian goes with --effort high: an importance matrix alone is kept by ggeval imatrix")
+	}
+	if c.TuneNorms = cmd.Bool("tune-norms"); c.TuneNorms && !c.Effort.EncodesBlocks() {
+		return c, fault.Errorf(fault.Usage, "--tune-norms goes with --effort high or best")
 	}
 	c.Text.ParseSpecial, c.Output = cmd.Bool("parse-special"), cmd.Bool("process-output")
 	if c.Text.Chunk, err = tool.CountValue(cmd, "ctx-size"); err != nil {
