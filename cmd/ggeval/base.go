@@ -125,22 +125,3 @@ func (b *base) measure(ctx context.Context, models []*eval.Model, from, to int) 
 	}
 	return eval.Measure(ctx, b.Model, models, b.run, from, to)
 }
-
-// recipes returns variants of a model, one quantized by each recipe. close releases them; the model itself stays
-// open.
-func (r *compareRequest) recipes(ctx context.Context, cmd *cli.Command, of *candidate) (list []*candidate,
-	close func() error, err error) {
-	made, close, err := r.InMemory.Models(ctx, cmd, of.Name, of.Source)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, m := range made {
-		c, err := prepare(m)
-		if err != nil {
-			close()
-			return nil, nil, err
-		}
-		list = append(list, c)
-	}
-	return list, close, nil
-}

@@ -109,7 +109,7 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 	if of == nil {
 		of = list[0]
 	}
-	made, closeRecipes, err := r.recipes(ctx, cmd, of)
+	made, closeRecipes, err := recipes(ctx, cmd, &r.InMemory, of)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@
 //	ggeval embed [flags] MODEL -f FILE
 //	ggeval embed [flags] MODEL --text TEXT
 //	ggeval task [flags] KIND MODEL... -f FILE
+//	ggeval score [flags] MODEL... -f FILE
 //
 // "ggeval completion SHELL" prints completions for bash, zsh, fish or powershell, "ggeval man" the
 // manual page.
@@ -304,6 +305,8 @@
 //	                           400 of hellaswag, all of others). Those of hellaswag are in random order in any case.
 //	                           Also: --hellaswag-tasks, --winogrande-tasks, --multiple-choice-tasks
 //	--compat llama.cpp         give the figures of llama-perplexity also where it slips (or reference)
+//	--type TYPE                score what ggquant would make of the first MODEL, too: as for compare, with the flags
+//	                           that go with it
 //
 // For one MODEL the lines of llama-perplexity are printed, the score after each task. With --json:
 //
@@ -311,7 +314,7 @@
 //	order                      their numbers in the file, from 0, in the order of the lists below
 //	chance                     accuracy of a random choice: mean and error
 //	models                     for each MODEL:
-//	  model, architecture, bytes, bits_per_weight
+//	  model, architecture, bytes, bits_per_weight, recipe
 //	  accuracy, accuracy_error share of tasks whose chosen answer is right, and one standard error
 //	  accuracy_low, accuracy_high
 //	                           Wilson's interval of 95 %
@@ -324,6 +327,50 @@
 //	    accuracy               difference of accuracies: mean and error, of paired tasks
 //	    lost, gained           tasks that only the first MODEL has right, and only this one
 //	    margin                 mean change of the right answer's mean of ln p less the largest wrong one: mean and error
+//	seconds, tokens_per_second, peak_memory_bytes
+//
+// # Score
+//
+// Answers requests of an evaluation harness: how probable each MODEL finds continuations of contexts, and whole texts.
+// Each line of the file is a JSON object, and so is each line of the output, in the same order, for several MODELs one
+// after the other. All requests go through a model in one run. An object is one of
+//
+//	{"context": C, "continuation": C}
+//	{"prompt": C, "choices": [C, ...]}
+//	{"text": C}
+//
+// C is a text or a list of token ids. Each may have an "id", a string or an integer, which the answer repeats. Texts
+// become tokens by the rules of lm-evaluation-harness: blanks at the end of a context belong to the continuation, whose
+// tokens are those that tokens(context + continuation) has after as many as the context's; before an empty context comes
+// BOS, or EOS, before others BOS if the vocabulary adds it. docs/judging.md has more.
+//
+//	-f FILE, --file FILE       the requests
+//	--max-length N             let the model read at most N tokens at once (0: as many as it was trained with). Longer
+//	                           contexts lose their beginning, and longer texts are cut into windows
+//	--parse-special            parse names of control tokens in texts as these tokens
+//	-o FILE, --output FILE     write the answers to FILE instead of printing them
+//	--force                    replace FILE if it exists
+//	--type TYPE                score what ggquant would make of the first MODEL, too: as for compare, with the flags
+//	                           that go with it
+//
+// An answer has
+//
+//	line, id                   of the request
+//	model                      MODEL, if there are several
+//	logprob, mean              sum of ln p over the tokens of the continuation or text, and their mean
+//	is_greedy                  whether each of them is the most probable token
+//	tokens, bytes              how many these are, and the bytes of the continuation
+//	context_tokens             how many tokens the model reads before them
+//	cut                        true if that is less than the context, or the text is cut
+//	choices                    of a request with choices these fields for each, and which has the largest sum, mean, and sum
+//	                           divided by bytes: largest, largest_mean, largest_per_byte, from 0
+//
+// With --json one object is printed:
+//
+//	file, requests             the file, and how many requests it has
+//	output, output_bytes       the file of -o, and its size
+//	models                     for each MODEL: model, architecture, bytes, bits_per_weight, recipe, logprob, tokens, cut
+//	answers                    the answers, without -o
 //	seconds, tokens_per_second, peak_memory_bytes
 //
 // # Exit codes
@@ -349,5 +396,6 @@
 //	ggeval compare --kl-divergence-base base.kld model-Q4_K_M.gguf
 //	ggeval sensitivity model-BF16.gguf -f text.txt --types Q2_K,Q4_K --imatrix imatrix.gguf -o table.json
 //	ggeval task hellaswag model-F16.gguf model-Q4_K_M.gguf -f hellaswag_val_full.txt --tasks 0
+//	ggeval score model-Q4_K_M.gguf -f requests.jsonl -o answers.jsonl
 //	ggeval embed bge-small-Q8_0.gguf --base models/bge-small-en-v1.5 -f sentences.txt
 package main

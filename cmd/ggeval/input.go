@@ -64,6 +64,54 @@ func (in *input) open(ctx context.Context, cmd *cli.Command, path string) (*cand
 	return c, err
 }
 
+// recipes returns variants of a model, one quantized by each recipe. close releases them; the model itself stays
+// open.
+func recipes(ctx context.Context, cmd *cli.Command, q *runs.InMemory, of *candidate) (list []*candidate,
+	close func() error, err error) {
+	made, close, err := q.Models(ctx, cmd, of.Name, of.Source)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, m := range made {
+		c, err := prepare(m)
+		if err != nil {
+			close()
+			return nil, nil, err
+		}
+		list = append(list, c)
+	}
+	return list, close, nil
+}
+
+// models opens models that continue texts, and variants of the first one by recipes. The caller calls close, also after
+// an error.
+func (in *input) models(ctx context.Context, cmd *cli.Command, paths []string, q *runs.InMemory) (list []*candidate,
+	close func(), err error) {
+	var closers []func() error
+	close = func() {
+		for _, f := range slices.Backward(closers) {
+			f()
+		}
+	}
+	for _, path := range paths {
+		c, err := in.open(ctx, cmd, path)
+		if err != nil {
+			return nil, close, err
+		}
+		list, closers = append(list, c), append(closers, c.Source.Close)
+		if !c.Model.Predicts() || c.Model.Decodes() {
+			return nil, close, fault.Errorf(fault.Unsupported, "%s: this %q does not predict how a text goes on", path,
+				c.Source.Architecture())
+		}
+	}
+	made, release, err := recipes(ctx, cmd, q, list[0])
+	if err != nil {
+		return nil, close, err
+	}
+	closers = append(closers, release)
+	return append(list, made...), close, nil
+}
+
 // read returns the text, and warns of parts that the vocabulary cannot represent.
 func (in *input) read(cmd *cli.Command) (string, error) {
 	return texts.Read(tool.Warning(cmd), in.File, in.Escapes)

@@ -149,7 +149,9 @@ func TestEveryFlag(t *testing.T) {
 	})
 	t.Run("task", func(t *testing.T) {
 		checked["task"] = true
-		rows := with(map[string]flagtest.Row{
+		rows := with(flagtest.Quantization(t, "--type", "iq4_xs"))
+		maps.Copy(rows, map[string]flagtest.Row{
+			"type":  set("Recipes", "[Q4_K_M Q8_0]", "--type", "q4_k", "--type", "Q8_0"),
 			"tasks": set("Tasks", "7", "--tasks", "7"), "compat": set("LikeTool", "true", "--compat", "reference"),
 			"remote": set("Paths", "[hf://MODEL]", "--remote"), "html": html, "force": force,
 		})
@@ -157,6 +159,21 @@ func TestEveryFlag(t *testing.T) {
 			delete(rows, name)
 		}
 		flagtest.Check(t, taskCommand, parseTask, []string{"hellaswag", "MODEL", "-f", "t"}, rows)
+	})
+	t.Run("score", func(t *testing.T) {
+		checked["score"] = true
+		rows := with(flagtest.Quantization(t, "--type", "iq4_xs"))
+		maps.Copy(rows, map[string]flagtest.Row{
+			"type":          set("Recipes", "[Q4_K_M Q8_0]", "--type", "q4_k", "--type", "Q8_0"),
+			"max-length":    set("MaxLength", "7", "--max-length", "7"),
+			"parse-special": set("ParseSpecial", "true", "--parse-special"),
+			"output":        set("Out", "o", "--output", "o"),
+			"remote":        set("Paths", "[hf://MODEL]", "--remote"), "force": force,
+		})
+		for _, name := range []string{"escape", "no-escape", "ctx-size", "chunks"} {
+			delete(rows, name)
+		}
+		flagtest.Check(t, scoreCommand, parseScore, []string{"MODEL", "-f", "t"}, rows)
 	})
 	var verbs []*cli.Command = command().Commands
 	for _, verb := range verbs {
@@ -212,6 +229,11 @@ func TestArguments(t *testing.T) {
 		{"task mmlu m -f t", "want hellaswag, winogrande or multiple-choice"},
 		{"task winogrande m", "name their file with -f FILE"},
 		{"task winogrande m -f t --compat x", "--compat"},
+		{"task winogrande m -f t --imatrix x", "--imatrix goes with --type"},
+		{"score -f t", "want MODEL..."},
+		{"score m", "name their file with -f FILE"},
+		{"score m -f t --max-length x", "--max-length"},
+		{"score m -f t --type Q9", `unknown quantization type "Q9"`},
 		{"sensitivity", "want MODEL"},
 		{"sensitivity m", "name it with -f FILE"},
 		{"sensitivity m -f t --types Q4_K,Q9", `unknown tensor type "Q9"`},

@@ -17,7 +17,6 @@ import (
 	"ggforge/eval"
 	"ggforge/eval/tasks"
 	"ggforge/eval/texts"
-	"ggforge/fault"
 )
 
 func taskCommand() *cli.Command {
@@ -29,9 +28,11 @@ func taskCommand() *cli.Command {
 			"reads it. Each MODEL " + runs.ModelHelp + "\n\n" +
 			"The answer with the largest mean of ln p per token is chosen, as in llama-perplexity,\n" +
 			"but with exact arithmetic. With several MODELs the others are compared with the first,\n" +
-			"task by task: the error of a paired difference is a fraction of that of an accuracy.\n\n" + tool.ExitHelp,
+			"task by task: the error of a paired difference is a fraction of that of an accuracy.\n\n" +
+			"With --type, the output that ggquant would make of the first MODEL is one of the models;\n" +
+			"nothing is written.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Main:      strings.Fields("file tasks compat html json force threads progress via remote"),
+			Main:      strings.Fields("file tasks compat type imatrix html json force threads progress via remote"),
 			Elsewhere: []string{"hellaswag", "winogrande", "multiple-choice", "mmlu", "arc", "truthfulqa"},
 			Examples: []string{"ggeval task hellaswag -f hellaswag.txt model-Q4_K_M.gguf",
 				"ggeval task winogrande -f set.csv model-F16.gguf model-Q4_K_M.gguf"},
@@ -69,6 +70,7 @@ type taskResult struct {
 // taskOfModel has the figures of a model.
 type taskOfModel struct {
 	Model        string  `json:"model"`
+	Recipe       string  `json:"recipe,omitempty"` // by which the first MODEL is quantized, "" for a MODEL
 	Architecture string  `json:"architecture"`
 	Bytes        int64   `json:"bytes"`
 	BPW          float64 `json:"bits_per_weight"`
@@ -119,23 +121,14 @@ func task(ctx context.Context, cmd *cli.Command) error {
 	}
 	result.Tasks, result.Chance = len(list), figureOf(tasks.Chance(list))
 	in := input{r.Input}
-	var models []*candidate
-	defer func() {
-		for _, c := range models {
-			c.Source.Close()
-		}
-	}()
-	inputs := []string{r.File}
-	for _, path := range r.Paths {
-		c, err := in.open(ctx, cmd, path)
-		if err != nil {
-			return err
-		}
-		models, inputs = append(models, c), append(inputs, c.Source.Files...)
-		if !c.Model.Predicts() || c.Model.Decodes() {
-			return fault.Errorf(fault.Unsupported, "%s: this %q does not predict how a text goes on", path,
-				c.Source.Architecture())
-		}
+	models, closeModels, err := in.models(ctx, cmd, r.Paths, &r.InMemory)
+	defer closeModels()
+	if err != nil {
+		return err
+	}
+	inputs := append([]string{r.File}, r.RecipeFiles...)
+	for _, c := range models {
+		inputs = append(inputs, c.Source.Files...)
 	}
 	if err := r.Check(inputs); err != nil {
 		return err
@@ -186,7 +179,7 @@ func (result *taskResult) score(ctx context.Context, cmd *cli.Command, r *taskRe
 		return 0, err
 	}
 	side := sideOf(c)
-	m := taskOfModel{Model: side.Model, Architecture: side.Architecture, Bytes: side.Bytes, BPW: side.BPW,
+	m := taskOfModel{Model: side.Model, Recipe: c.Recipe, Architecture: side.Architecture, Bytes: side.Bytes, BPW: side.BPW,
 		outcomes: found}
 	right, bySum, byBytes := 0, 0, 0
 	for i := range found {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"unicode/utf8"
 
@@ -179,8 +180,16 @@ func WarnUnknown(warn func(...string), m *model.Model, v *vocab.Vocab, path stri
 
 // WarnLong warns of chunks that are longer than the context that a model was trained with.
 func WarnLong(warn func(...string), m *model.Model, chunk int) {
-	v, _ := m.Metadata.Get(gguf.ArchKey(m.Architecture(), "context_length"))
-	if n, ok := v.Int(); ok && int64(chunk) > n {
+	if n := Context(m); n > 0 && chunk > n {
 		warn(fmt.Sprintf("%s: was trained with %d tokens at most, and chunks have %d", m.Path, n, chunk))
 	}
+}
+
+// Context returns how many tokens a model was trained with at most; 0 if its metadata do not have that.
+func Context(m *model.Model) int {
+	v, _ := m.Metadata.Get(gguf.ArchKey(m.Architecture(), "context_length"))
+	if n, ok := v.Int(); ok && n > 0 && n <= math.MaxInt32 {
+		return int(n)
+	}
+	return 0
 }

@@ -76,6 +76,8 @@ type Vocab struct {
 type kind interface {
 	// session returns an encoder for the fragments of one text.
 	session() session
+	// piece returns the bytes that a token with this text stands for, unless it is a special one or that of a byte.
+	piece(text string) string
 }
 
 // session encodes the fragments of one text: it appends the ids of a fragment without special tokens. first is true

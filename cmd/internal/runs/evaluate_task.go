@@ -24,7 +24,7 @@ func TaskFlags() []tool.Flag {
 			Usage: "draw `N` tasks at random, as llama-perplexity does (0: all; default: 400 of hellaswag, all of others)"},
 		compat,
 	)
-	return slices.Concat(list, PageFlags(), ModelFlags())
+	return slices.Concat(list, VariantFlags(), PageFlags(), ModelFlags())
 }
 
 // TaskRequest has the flags and arguments of ggeval task.
@@ -33,6 +33,7 @@ type TaskRequest struct {
 	Paths    []string // of models
 	Tasks    int      // how many to draw, 0 for all
 	LikeTool bool
+	InMemory
 	Input
 	PageOutput
 }
@@ -47,6 +48,9 @@ func ParseTask(cmd *cli.Command) (r TaskRequest, err error) {
 		return r, err
 	}
 	if r.Kind, err = tasks.ParseKind(args[0]); err != nil {
+		return r, err
+	}
+	if r.InMemory, err = ParseInMemory(cmd); err != nil {
 		return r, err
 	}
 	if r.Input, err = ParseInput(cmd); err != nil {

@@ -36,6 +36,13 @@ func InMemoryFlags(but ...string) []tool.Flag {
 	}, list...)
 }
 
+// VariantFlags are InMemoryFlags for a command whose first argument is quantized by the recipes.
+func VariantFlags() []tool.Flag {
+	list := InMemoryFlags()
+	list[0].Usage = "score what 'ggquant MODEL `TYPE`' would write of the first MODEL, too, without writing it; repeatable"
+	return list
+}
+
 // ParseInMemory returns the recipes and options of a command line.
 func ParseInMemory(cmd *cli.Command) (q InMemory, err error) {
 	for _, name := range cmd.StringSlice("type") {
