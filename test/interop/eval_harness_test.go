@@ -3,6 +3,7 @@ package interop
 import (
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func TestHarness(t *testing.T) {
 			pairs = append(pairs, [2]string{strings.Join(lines[i-i%7:i], "\n") + "\n" + line[:cut], line[cut:]})
 		}
 	}
-	texts := []string{"package main\n", strings.Join(lines[:6], "\n"), strings.Join(lines[:30], "\n"), " x"}
+	texts := []string{"package main\n", strings.Join(lines[:6], "\n"), strings.Join(lines[:30], "\n"), "x"}
 	in, err := json.Marshal(map[string]any{"folder": gollama(t), "model": f32, "ggeval": dir + "/ggeval", "examples": dir,
 		"pairs": pairs, "texts": texts, "max_length": 96})
 	must(t, err)
@@ -56,7 +57,7 @@ func TestHarness(t *testing.T) {
 	greedy := 0
 	near := tolerance{1e-5, 1e-5}
 	for i, want := range r.WantPairs {
-		near.check(t, "pair "+strings.Join(pairs[i][:], "|"), []float64{r.Pairs[i][0]}, []float64{want[0]})
+		near.check(t, fmt.Sprintf("pair %q", pairs[i]), []float64{r.Pairs[i][0]}, []float64{want[0]})
 		if r.Pairs[i][1] != want[1] {
 			t.Errorf("%q: greedy %v, want %v", pairs[i], r.Pairs[i][1], want[1])
 		}
