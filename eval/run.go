@@ -41,6 +41,21 @@ func (r *Run) Chunks() int {
 	return len(r.Tokens) / max(1, r.Chunk)
 }
 
+// Spread returns the run over n chunks that are spread evenly over its own, in their order; over all for n = 0, or if
+// there are no more. It is for runs without Lengths.
+func (r *Run) Spread(n int) Run {
+	c, all := *r, r.Chunks()
+	if n == 0 || n >= all {
+		return c
+	}
+	c.Tokens = make([]int32, 0, n*r.Chunk)
+	for i := range n {
+		at := i * all / n
+		c.Tokens = append(c.Tokens, r.Tokens[at*r.Chunk:(at+1)*r.Chunk]...)
+	}
+	return c
+}
+
 // chunks returns a run over chunks [from, to) only.
 func (r *Run) chunks(from, to int) Run {
 	c := *r

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"fmt"
+	"slices"
 
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -15,6 +16,9 @@ type Text struct {
 	Chunks int
 	// Skip is the number of chunks at the beginning of the text that are left out: Chunks begins after them.
 	Skip int
+	// Spread takes chunks that are spread evenly over the text instead of the first ones: neighbours are alike. It has no
+	// effect with Stride.
+	Spread bool
 	// Stride, if it is not 0, lets chunks overlap, as the reference's tool does: each has
 	// Chunk + Stride/2 tokens, rounded up to a multiple of 256, begins Stride tokens after
 	// the one before, and predicts its last Stride tokens. None begins with the token for a
@@ -55,10 +59,14 @@ func (t Text) Cut(v *vocab.Vocab, tokens []int32) (Run, error) {
 		return r, fault.Errorf(fault.Refused, "the text has %d tokens, want at least %d, a chunk", len(tokens), t.Chunk)
 	}
 	tokens = tokens[t.Skip*t.Chunk:]
-	if t.Chunks > 0 {
+	if t.Chunks > 0 && !t.Spread {
 		n = min(n, t.Chunks)
 	}
-	r.Tokens = append(r.Tokens, tokens[:n*t.Chunk]...)
+	r.Tokens = tokens[:n*t.Chunk]
+	if t.Spread {
+		r = r.Spread(t.Chunks)
+	}
+	r.Tokens = slices.Clone(r.Tokens) // BOS is not for the caller's
 	if bos, ok := v.Bos(); ok && v.AddBos() {
 		for i := 0; i < len(r.Tokens); i += t.Chunk {
 			r.Tokens[i] = bos

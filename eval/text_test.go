@@ -49,6 +49,11 @@ func TestText(t *testing.T) {
 		{"from a chunk on", Text{Chunk: 5, Chunks: 2, Skip: 3}, false, alphabet, 2, 5, []int32{16, 21}},
 		{"from a chunk on, with BOS", Text{Chunk: 5, Skip: 4}, true, alphabet, 1, 5, []int32{0}},
 		{"more than there are", Text{Chunk: 13, Chunks: 9}, false, alphabet, 2, 13, []int32{1, 14}},
+		{"spread", Text{Chunk: 5, Chunks: 2, Spread: true}, false, alphabet, 2, 5, []int32{1, 11}},
+		{"spread, with BOS", Text{Chunk: 4, Chunks: 4, Spread: true}, true, alphabet, 4, 4, []int32{0, 0, 0, 0}},
+		{"spread, odd", Text{Chunk: 4, Chunks: 4, Spread: true}, false, alphabet, 4, 4, []int32{1, 5, 13, 17}},
+		{"spread, all", Text{Chunk: 5, Spread: true}, false, alphabet, 5, 5, []int32{1, 6, 11, 16, 21}},
+		{"spread, more than there are", Text{Chunk: 13, Chunks: 9, Spread: true}, false, alphabet, 2, 13, []int32{1, 14}},
 		{"overlapping", Text{Chunk: 200, Stride: 100}, true, long, 3, 256, nil},
 		{"with a limit", Text{Chunk: 206, Stride: 100, Chunks: 2}, false, long, 2, 256, []int32{1, 101 % 26}},
 	} {

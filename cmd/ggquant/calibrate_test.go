@@ -2,13 +2,18 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/eval"
+	"ggforge/gguf"
 	"ggforge/imatrix"
 	"ggforge/model"
 	"ggforge/test/hftest"
@@ -98,6 +103,25 @@ func TestCalibrate(t *testing.T) {
 	}
 	if bytes.Contains(read(out+"some.gguf"), []byte(out)) {
 		t.Error("the output has the folder of the text")
+	}
+	run("--calibrate", text, "-c", "64", "--chunks", "3", "--effort", "high", "--hessian", out+"moments", dir,
+		out+"f16.gguf", "F16")
+	moments, err := gguf.Open(out + "moments")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer moments.Close()
+	spread, err := eval.Text{Chunk: 64, Chunks: 3, Spread: true}.Run(v, strings.TrimSuffix(string(source[:2500]), "\n"))
+	if err != nil || slices.Equal(spread.Tokens, chunks.Tokens[:len(spread.Tokens)]) {
+		t.Fatalf("chunks spread over the text are the first ones, %v", err)
+	}
+	h := sha256.New()
+	if err := binary.Write(h, binary.LittleEndian, spread.Tokens); err != nil {
+		t.Fatal(err)
+	}
+	want := hex.EncodeToString(h.Sum(nil))
+	if v, _ := moments.Metadata.Get("moments.tokens_sha256"); v.Short() != gguf.String(want).Short() {
+		t.Errorf("SHA-256 of the tokens for --effort high is %s, want %s: chunks spread over the text", v.Short(), want)
 	}
 	for _, c := range []struct {
 		args string

@@ -24,7 +24,8 @@
 //	                           there instead of running the model
 //	--tune-norms               with --effort high or best: tune the weights of norms at the end
 //	-c N, --ctx-size N         cut the text into chunks of N tokens (512)
-//	--chunks N                 take the first N chunks (0: all)
+//	--chunks N                 take the first N chunks, or with --effort high and best N spread over the text
+//	                           (0: all)
 //	--process-output           collect importance for the output matrix, too
 //	--parse-special            parse names of control tokens in the text as these tokens
 //
@@ -41,7 +42,8 @@
 // again, but matrices that are done are neither collected nor chosen again, which is what takes long; the output is
 // that of an uninterrupted run. Chosen blocks are kept in OUT.partial.blocks, which grows to the size of the output and
 // is removed at the end. The rows of the embedding are chosen by gradients of the loss over 2048 tokens, where the
-// evaluator has a backward pass for the model; elsewhere all of its weights count the same.
+// evaluator has a backward pass for the model; elsewhere all of its weights count the same. With --chunks N, chunks are
+// spread evenly over the text, as neighbours are alike, and so is the importance of tensors whose blocks are not chosen.
 //
 // With --hessian the results of --effort high are kept in FILE: H of each input of a linear layer or expert, the
 // importance matrix, and the gradients for the embedding. If FILE exists, the model is not run, and the output is the

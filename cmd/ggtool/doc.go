@@ -323,7 +323,7 @@
 //	--imatrix FILE             or use this importance matrix
 //	--effort EFFORT            matrix, high or best
 //	-c, --ctx-size N           tokens of a chunk of texts (512)
-//	--chunks N                 calibrate with the first N chunks
+//	--chunks N                 calibrate with N chunks, as ggquant takes them
 //	--process-output           collect importance for the output matrix, too
 //	--mmproj TYPE              write the vision or audio encoder; repeatable
 //	--evaluate FILE            measure all models over a text

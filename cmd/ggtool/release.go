@@ -98,7 +98,7 @@ func planFlags() []tool.Flag {
 		tool.Shared("imatrix", "use the importance matrix in `FILE`"),
 		runs.EffortFlag("what --calibrate does: matrix, high or best (`EFFORT`), as for ggquant"),
 		tool.Shared("ctx-size", "cut texts into chunks of `N` tokens"),
-		tool.Shared("chunks", "calibrate with the first `N` chunks (0: all)"),
+		tool.Shared("chunks", "calibrate with `N` chunks, as ggquant takes them (0: all)"),
 		tool.Shared("process-output", "collect importance for the output matrix, too"),
 		tool.Flag{Name: "mmproj", Value: tool.TextList, Effect: tool.SetsBytes,
 			Usage: "write the vision or audio encoder in `TYPE`: f32, f16, bf16 or q8_0; repeatable"},

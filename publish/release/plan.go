@@ -52,7 +52,7 @@ type Calibration struct {
 	Matrix        string `plan:"matrix" doc:"an importance matrix, of either format"`
 	Effort        string `plan:"effort" enum:"matrix,high,best" doc:"high and best choose blocks with the text, too"`
 	Chunk         int    `plan:"chunk" doc:"tokens of a chunk of the text (512)"`
-	Chunks        int    `plan:"chunks" doc:"use this many chunks (0: all)"`
+	Chunks        int    `plan:"chunks" doc:"use this many chunks, with effort high and best spread over the text (0: all)"`
 	ProcessOutput bool   `plan:"process_output" doc:"collect importance for the output matrix, too"`
 }
 

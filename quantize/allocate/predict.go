@@ -115,7 +115,6 @@ func Predict(ctx context.Context, m *model.Model, candidates []Candidate, opt Pr
 
 // sample returns the chunks for predictions.
 func sample(m *model.Model, opt PredictOptions) eval.Run {
-	r := opt.Run
 	number := func(key string) int64 {
 		v, _ := m.Metadata.Get(gguf.ArchKey(m.Architecture(), key))
 		n, _ := v.Int()
@@ -123,15 +122,7 @@ func sample(m *model.Model, opt PredictOptions) eval.Run {
 	}
 	perToken := 4 * number("embedding_length") * (number("block_count") + 8)
 	tokens := min(int64(cmp.Or(opt.Tokens, 8192)), cmp.Or(opt.Memory, 2<<30)/perToken)
-	all := len(r.Tokens) / r.Chunk
-	n := min(all, int(max(1, tokens/int64(r.Chunk))))
-	var ids []int32
-	for i := range n {
-		at := i * all / n * r.Chunk
-		ids = append(ids, r.Tokens[at:at+r.Chunk]...)
-	}
-	r.Tokens = ids
-	return r
+	return opt.Run.Spread(int(max(1, tokens/int64(opt.Run.Chunk))))
 }
 
 // part is one use of a candidate: as embedding, or one of its matrices.

@@ -183,7 +183,9 @@ func (o *Request) readText(m *model.Model) error {
 	if err != nil {
 		return err
 	}
-	run, _, err := texts.Chunks(o.warn, m, v, c.File, text, c.Text)
+	cut := c.Text
+	cut.Spread = c.Effort.EncodesBlocks() // matrices have the first chunks, as llama-imatrix takes them
+	run, _, err := texts.Chunks(o.warn, m, v, c.File, text, cut)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (e *encoder) errors(r *eval.Model) (*Moments, error) {
 	}
 	name, m := r.EmbeddingTensors()[0], e.blocks.m
 	opt := FisherOptions{Run: e.opt.Run, MaxColumns: e.opt.MaxColumns, Progress: e.progress.wentBack}
-	opt.Run.Tokens = opt.Run.Tokens[:min(len(opt.Run.Tokens), e.opt.Gradients*opt.Run.Chunk)]
+	opt.Run = opt.Run.Spread(e.opt.Gradients)
 	opt.Chunks = max(1, backTokens/opt.Run.Chunk)
 	var output *Curvature
 	opt.Only = func(s string) bool { return s == name }

@@ -32,10 +32,10 @@ type Options struct {
 	MaxRows int
 	// Feedback starts with error feedback (GPTQ).
 	Feedback bool
-	// Gradients is the number of chunks for gradients. Those at the embedding give the cost of errors in its rows. With
-	// Feedback, those at the outputs of a matrix of a layer tell Best how errors of its rows add up. With 0, or if the
-	// model cannot be run backwards (Blocks.NoGradients), all weights of the embedding count equally and rows are
-	// independent.
+	// Gradients is the number of chunks for gradients, spread evenly over those of the text (eval.Run.Spread). Those at
+	// the embedding give the cost of errors in its rows. With Feedback, those at the outputs of a matrix of a layer tell
+	// Best how errors of its rows add up. With 0, or if the model cannot be run backwards (Blocks.NoGradients), all
+	// weights of the embedding count equally and rows are independent.
 	Gradients int
 	// Collect, if set, gets the inputs of the same forward pass, for an importance matrix.
 	Collect *eval.Collector

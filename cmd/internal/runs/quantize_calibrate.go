@@ -29,7 +29,7 @@ func calibrationFlags() []tool.Flag {
 			Usage: "with --effort high or best: at the end, tune the weights of norms by gradients of the divergence from IN; " +
 				"types and size stay, and one of eight chunks of the text decides whether the norms are kept"},
 		tool.Shared("ctx-size", "cut the text into chunks of `N` tokens"),
-		tool.Shared("chunks", "take the first `N` chunks (0: all)"),
+		tool.Shared("chunks", "take the first `N` chunks, or with --effort high and best N spread over the text (0: all)"),
 		tool.Shared("process-output", "collect importance for the output matrix, too"),
 		tool.Shared("parse-special", "parse names of control tokens in the text as these tokens"),
 	}
