@@ -327,8 +327,9 @@ func (l *attention) mix(s *stream, y, x []float32, n int, last bool) error {
 	}
 	ld, shared := l.qkvLen(), s.sharedKV(l)
 	if err := s.eachRows(n, func(a, b int) {
+		cache := s.m.cache.coder(&l.heads)
 		for t := a; t < b; t++ {
-			l.prepare(s, qkv[t*ld:][:ld], shared, t)
+			l.prepare(s, qkv[t*ld:][:ld], shared, t, cache)
 		}
 	}); err != nil {
 		return err
@@ -440,9 +441,9 @@ func (l *attention) projections() []*linear {
 	return list
 }
 
-// prepare applies the steps to the queries, keys and values of token t. shared are the keys and values that layers
-// share, or nil.
-func (l *attention) prepare(s *stream, row, shared []float32, t int) {
+// prepare applies the steps to the queries, keys and values of token t, and the cache to its own keys and values. shared
+// are the keys and values that layers share, or nil.
+func (l *attention) prepare(s *stream, row, shared []float32, t int, cache *kvCoder) {
 	nq, nk := l.n*l.keyLen, l.kv*l.keyLen
 	kv := row[nq:]
 	switch {
@@ -453,6 +454,9 @@ func (l *attention) prepare(s *stream, row, shared []float32, t int) {
 	}
 	for _, step := range l.steps {
 		step.apply(s, l.parts(row), t)
+	}
+	if l.source == nil {
+		cache.code(kv[:nk], kv[nk:])
 	}
 	if l.shared {
 		copy(shared[(s.firstToken+t)*len(kv):], kv)

@@ -27,7 +27,7 @@ func (l *attention) back(s *stream, dx, dy, x []float32, n int) error {
 			}
 		})
 	}
-	if err := each(func(t int) { l.prepare(s, qkv[t*ld:][:ld], nil, t) }); err != nil {
+	if err := each(func(t int) { l.prepare(s, qkv[t*ld:][:ld], nil, t, nil) }); err != nil {
 		return err
 	}
 	da := buffer.Resize(&r.hidden, n*no)

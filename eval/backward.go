@@ -88,6 +88,9 @@ func (m *Model) Backward(ctx context.Context, g Gradients) (loss float64, err er
 	if r.HalfGELU || r.Inputs != nil {
 		return 0, fmt.Errorf("eval: HalfGELU and Inputs are for running forwards")
 	}
+	if m.cache != nil {
+		return 0, fmt.Errorf("eval: %s: gradients with a cache of types other than F32", m.source.Path)
+	}
 	if err := m.reversible(); err != nil {
 		return 0, err
 	}

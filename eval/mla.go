@@ -213,6 +213,16 @@ const mlaHeadBlock = 8
 func (l *mla) attendCompressed(s *stream, out, q, kv []float32, n int) error {
 	ldkv := l.rank + l.ropeDim
 	of := l.compressedHeads()
+	if s.m.cache != nil {
+		if err := s.eachRows(n, func(a, b int) {
+			cache := s.m.cache.coder(&l.heads)
+			for t := a; t < b; t++ {
+				cache.code(kv[t*ldkv:][:ldkv], nil)
+			}
+		}); err != nil {
+			return err
+		}
+	}
 	for first := 0; first < l.n; first += mlaHeadBlock {
 		count := min(mlaHeadBlock, l.n-first)
 		queries, attended := buffer.Resize(&s.latent.q, count*n*ldkv), buffer.Resize(&s.latent.a, count*n*l.rank)
@@ -280,6 +290,14 @@ func (l *mla) nopeQueries(s *stream, q []float32, head, n int) ([]float32, error
 func (l *mla) attendDecompressed(s *stream, out, q, kv []float32, n int) error {
 	ldup, ldq := l.n*(l.nopeDim+l.valueLen), l.n*l.keyLen
 	_, keys, up, err := l.decompress(s, kv, n)
+	if err == nil && s.m.cache != nil {
+		err = s.eachRows(n, func(a, b int) {
+			cache := s.m.cache.coder(&l.heads)
+			for i := a * l.n; i < b*l.n; i++ { // the heads of a token
+				cache.code(keys[i*l.keyLen:][:l.keyLen], up[i*(l.nopeDim+l.valueLen)+l.nopeDim:][:l.valueLen])
+			}
+		})
+	}
 	if err != nil {
 		return err
 	}

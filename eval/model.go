@@ -44,6 +44,7 @@ type Model struct {
 	decoder      *Model         // of an encoder-decoder, whose encoder is the model; or nil
 	decision     *decision      // the head of a model that decides, or nil
 	adapters     *tokenAdapters // or nil
+	cache        *kvCache       // or nil: keys and values are in float32
 	// maxChunk is the greatest number of tokens in a chunk, for the reason maxChunkOf; 0 for any
 	maxChunk   int
 	maxChunkOf string

@@ -103,6 +103,20 @@ func Lookup(t gguf.Type) *Codec {
 	return &Codec{typ: t, row: &typeRow{fallback: none}}
 }
 
+// LookupReference returns the codec of t that the runtime has for its own data, such as a KV cache: the reference
+// conversion (from_float_ref), which for IQ4_NL searches no scales. All others are those of Lookup, and ignore
+// importance.
+func LookupReference(t gguf.Type) *Codec {
+	c := Lookup(t)
+	if f := c.row.reference; f != nil {
+		encode := func(dst []byte, src, _ []float32) { f(dst, src) }
+		c = &Codec{typ: t, row: &typeRow{importance: ImportanceIgnored, fallback: c.row.fallback, cost: c.row.cost},
+			plain: encode, weighted: encode, decode: c.decode, plainName: scalarName, weightedName: scalarName,
+			decodeName: c.decodeName}
+	}
+	return c
+}
+
 // Type returns the tensor type the codec was looked up for.
 func (c *Codec) Type() gguf.Type { return c.typ }
 

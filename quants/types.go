@@ -40,6 +40,8 @@ type typeRow struct {
 	cost   [2]int64
 	encode encoder // the scalar code, which defines the bits
 	decode decoder
+	// reference is the encoder of LookupReference; nil for encode.
+	reference func(dst []byte, src []float32)
 	// wholeRow: with importance, the bytes of a block depend on its whole row. Otherwise they depend on the block alone.
 	wholeRow bool
 	// displaced counts the sub-blocks of Codec.DisplacedSubBlocks; nil if the type has none.
@@ -90,7 +92,7 @@ var types = [...]typeRow{
 	gguf.TypeIQ1_S: {importance: ImportanceNeeded, fallback: gguf.TypeIQ4_NL, cost: [2]int64{56000, 56000},
 		encode: scalar.QuantizeIQ1_S, decode: scalar.DequantizeIQ1_S},
 	gguf.TypeIQ4_NL: {importance: ImportanceUsed, fallback: gguf.TypeIQ4_NL, cost: [2]int64{7600, 8000},
-		encode: scalar.QuantizeIQ4_NL, decode: scalar.DequantizeIQ4_NL},
+		encode: scalar.QuantizeIQ4_NL, decode: scalar.DequantizeIQ4_NL, reference: scalar.ReferenceIQ4_NL},
 	gguf.TypeIQ3_S: {importance: ImportanceUsed, fallback: gguf.TypeIQ4_NL, cost: [2]int64{99000, 99000},
 		encode: scalar.QuantizeIQ3_S, decode: scalar.DequantizeIQ3_S,
 		displaced: scalar.ZeroSubBlocksIQ3_S},

@@ -31,6 +31,12 @@ func (r *compareRequest) openBase(ctx context.Context, cmd *cli.Command) (*base,
 	if err != nil {
 		return nil, err
 	}
+	if r.cached() {
+		if err := m.setCache(eval.F16Cache); err != nil {
+			m.Source.Close()
+			return nil, err
+		}
+	}
 	return &base{candidate: m.candidate, name: r.Base, reading: m.reading,
 		cut: func(v *vocab.Vocab) (eval.Run, error) {
 			if m.pairs != nil {

@@ -34,16 +34,20 @@ func compareCommand() *cli.Command {
 			"'ggeval perplexity' predicts.\n\n" +
 			"With --type, BASE is also compared with the output that ggquant would make of it;\n" +
 			"nothing is written. With --kl-divergence-base there is no BASE: all arguments are\n" +
-			"MODELs, and recipes apply to the first.\n\n" + tool.ExitHelp,
+			"MODELs, and recipes apply to the first.\n\n" + cacheHelp + " The\n" +
+			"MODELs get these caches; with --cache-types BASE is compared with itself with others. Its\n" +
+			"own cache is F16 then, and F32 otherwise.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Main: strings.Fields(
-				"file escape ctx-size chunks kl-divergence-base type imatrix part finish part-files html json force " +
+				"file escape ctx-size chunks kl-divergence-base type imatrix cache-types part finish part-files html json force " +
 					"threads progress via remote"),
 			Elsewhere: []string{"kl", "kld", "diff", "divergence"},
 			Examples: []string{
 				"ggeval compare -f text.txt model-F16.gguf model-Q4_K_M.gguf",
 				"# what ggquant would make of it, without writing it",
 				"ggeval compare -f text.txt --type Q4_K_M --type Q5_K_M model-F16.gguf",
+				"# what caches of other types cost",
+				"ggeval compare -f text.txt --cache-types q8_0,q8_0:q5_1,q4_0 model-Q4_K_M.gguf",
 			},
 			Result: append(tool.Prints[compareResult](), tool.Prints[partResult]()...),
 		}.Metadata(),
@@ -57,6 +61,8 @@ type compareRequest struct {
 	Base   string // "" with Saved
 	Models []string
 	Saved  string // file of the base's probabilities, saved by llama-perplexity
+	// Caches are those of the variants of the base, or of the first model with Saved.
+	Caches []eval.Cache
 
 	runs.InMemory
 	input
@@ -66,7 +72,7 @@ type compareRequest struct {
 
 func parseCompare(cmd *cli.Command) (compareRequest, error) {
 	r, err := runs.ParseCompare(cmd)
-	return compareRequest{r.Base, r.Models, r.Saved, r.InMemory, input{r.Input}, r.PageOutput, shares{r.Shares}}, err
+	return compareRequest{r.Base, r.Models, r.Saved, r.Caches, r.InMemory, input{r.Input}, r.PageOutput, shares{r.Shares}}, err
 }
 
 func compare(ctx context.Context, cmd *cli.Command) error {
@@ -94,6 +100,9 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 		list = append(list, c)
+		if err := c.setCache(r.Cache); err != nil {
+			return err
+		}
 		if b == nil {
 			if b, err = r.openSaved(cmd, c); err != nil {
 				return err
@@ -114,10 +123,20 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer closeRecipes()
+	for _, c := range made {
+		if err := c.setCache(r.Cache); err != nil {
+			return err
+		}
+	}
 	list = append(list, made...)
+	variants, err := r.variants(of)
+	if err != nil {
+		return err
+	}
+	sidesOf := slices.Concat(list, variants)
 	var models []*eval.Model
 	inputs := slices.Concat(b.files(&r), r.RecipeFiles)
-	for _, c := range list {
+	for _, c := range sidesOf {
 		models = append(models, c.Model)
 		inputs = append(inputs, c.Source.Files...)
 	}
@@ -126,11 +145,11 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 	}
 	var job *partfile.Job
 	if r.Shares.On() {
-		if job, err = r.job(ctx, b, list); err != nil {
+		if job, err = r.job(ctx, b, sidesOf); err != nil {
 			return err
 		}
 	}
-	sides := len(list)
+	sides := len(sidesOf)
 	if b.candidate != nil {
 		sides++
 	}
@@ -169,7 +188,7 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	for i, x := range found {
-		result.add(list[i], x.Comparison(), b.run)
+		result.add(sidesOf[i], x.Comparison(), b.run)
 	}
 	if err := unchanged(b, list); err != nil {
 		return err
@@ -188,6 +207,21 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	return r.Write(ctx, inputs, func() *page.Page { return comparePage(&result, b.run) })
+}
+
+// cached reports whether a model has a cache other than that of F32.
+func (r *compareRequest) cached() bool { return cached(r.Cache) || len(r.Caches) > 0 }
+
+// variants returns a model with each cache of --cache-types. They share the source of the model.
+func (r *compareRequest) variants(of *candidate) (list []*candidate, err error) {
+	for _, cache := range r.Caches {
+		c := *of
+		if err := c.setCache(cache); err != nil {
+			return nil, err
+		}
+		list = append(list, &c)
+	}
+	return list, nil
 }
 
 // unchanged returns an error if the base or a model has changed.
@@ -212,13 +246,15 @@ func (r *compareRequest) job(ctx context.Context, b *base, list []*candidate) (*
 		f, err = fileFact("base", r.Saved)
 	} else {
 		f, err = modelFact(ctx, "base", b.Model)
+		facts = append(facts, cacheFact("base", b.Cache))
 	}
 	for i, c := range list {
 		if err != nil {
 			break
 		}
-		facts = append(facts, f)
-		f, err = modelFact(ctx, fmt.Sprintf("model %d", i+1), c.Model)
+		name := fmt.Sprintf("model %d", i+1)
+		facts = append(facts, f, cacheFact(name, c.Cache))
+		f, err = modelFact(ctx, name, c.Model)
 	}
 	return r.Shares.job("differences", b.run.Chunks(), b.run, append(facts, f)...), err
 }
@@ -275,6 +311,8 @@ type sideResult struct {
 	BPW          float64 `json:"bits_per_weight,omitempty"`
 	PPL          number  `json:"ppl"`
 	Error        number  `json:"ppl_error"`
+	// Cache is the KV cache, nil for that of F32.
+	Cache *cacheResult `json:"cache,omitempty"`
 }
 
 // modelResult is a model and its divergence from the base.
@@ -362,7 +400,19 @@ func numbers64(values []float64) (list []number) {
 func figureOf(f eval.Figure) figureResult { return figureResult{number(f.Mean), number(f.Error)} }
 
 func sideOf(c *candidate) sideResult {
-	return sideResult{Model: c.Name, Architecture: c.Source.Architecture(), Bytes: c.Source.Bytes, BPW: c.Source.BPW()}
+	return sideResult{Model: c.Name, Architecture: c.Source.Architecture(), Bytes: c.Source.Bytes, BPW: c.Source.BPW(),
+		Cache: cacheOf(c.Cache)}
+}
+
+// ratioOf returns the perplexity of a model divided by the base's.
+func ratioOf(c *eval.Comparison) figureResult {
+	ratio := math.Exp(c.LogRatio.Mean)
+	return figureResult{number(ratio), number(ratio * c.LogRatio.Error)}
+}
+
+func divergenceOf(c *eval.Comparison) divergenceResult {
+	q := numbers64(c.Quantiles)
+	return divergenceResult{figureOf(c.Divergence), q[0], q[1], q[2], q[3], q[4], q[5], q[6], q[7], q[8], q[9]}
 }
 
 // add adds a model.
@@ -371,12 +421,8 @@ func (r *compareResult) add(c *candidate, found *eval.Comparison, run eval.Run) 
 	r.Chunks, r.Predicted = found.Base.Chunks, found.Base.Predicted
 	m := modelResult{sideResult: sideOf(c), Recipe: c.Recipe, found: found}
 	m.PPL, m.Error = number(found.Model.Value), number(found.Model.Error)
-	ratio := math.Exp(found.LogRatio.Mean)
-	m.Ratio = figureResult{number(ratio), number(ratio * found.LogRatio.Error)}
-	q := numbers64(found.Quantiles)
-	m.Divergence = divergenceResult{figureOf(found.Divergence), q[0], q[1], q[2], q[3], q[4], q[5], q[6], q[7], q[8],
-		q[9]}
-	q = numbers64(found.DeltaPQuantiles)
+	m.Ratio, m.Divergence = ratioOf(found), divergenceOf(found)
+	q := numbers64(found.DeltaPQuantiles)
 	m.Right = changeResult{figureOf(found.DeltaP), q[0], q[1], q[2], q[3], q[4], q[5], q[6], q[7], q[8], q[9], q[10],
 		q[11], q[12]}
 	m.RightRMS, m.Correlation = figureOf(found.DeltaPRMS), number(found.Correlation)
@@ -422,9 +468,9 @@ func (r *compareResult) text(w io.Writer) error {
 	if r.Base.Architecture != "" { // a saved base has none
 		about = fmt.Sprintf("%s, %s, %.4f bits per weight, ", r.Base.Architecture, tool.Bytes(r.Base.Bytes), r.Base.BPW)
 	}
-	fmt.Fprintf(w, "base: %s, %sPPL %.4f ± %.5f\n\n", r.Base.Model, about, r.Base.PPL, r.Base.Error)
+	fmt.Fprintf(w, "base: %s%s, %sPPL %.4f ± %.5f\n\n", r.Base.Model, r.Base.Cache.named(), about, r.Base.PPL, r.Base.Error)
 	for i, m := range r.Models {
-		fmt.Fprintf(w, "[%d] %s, %s\n", i+1, m.Model, tool.Bytes(m.Bytes))
+		fmt.Fprintf(w, "[%d] %s%s, %s\n", i+1, m.Model, m.Cache.named(), tool.Bytes(m.Bytes))
 	}
 	table := func(head string, line func(i int, m *modelResult) string) {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)

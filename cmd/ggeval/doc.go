@@ -50,6 +50,26 @@
 // Without --source such a model is refused, and with it any other. Logits are those of llama.cpp, which does not divide
 // the decoder's states by √n_embd where the output matrix is the embedding, as the first T5 models do.
 //
+// # KV cache
+//
+// perplexity, compare and task run models as if keys and values were in a KV cache of other types, as in llama.cpp:
+//
+//	-ctk TYPE, --cache-type-k TYPE
+//	                           keep keys as f32, f16, bf16, q8_0, q4_0, q4_1, iq4_nl, q5_0 or q5_1 (default: f32; f16 if
+//	                           only -ctv is given)
+//	-ctv TYPE, --cache-type-v TYPE
+//	                           the same for values
+//	--no-cache-rotation        do not rotate keys and values before they are quantized: llama.cpp with
+//	                           LLAMA_ATTN_ROT_DISABLE=1
+//	--cache-types LIST         (compare) BASE with each of these caches is compared with BASE: TYPE, or KEYS:VALUES, with
+//	                           commas between them
+//
+// Each head's key and value of a token, after RoPE and norms, is encoded by itself and decoded again. Heads of a multiple
+// of 64 values are rotated before a quantized type, and back, as llama.cpp does. Queries are not rounded. Caches that
+// llama.cpp refuses for a model are refused, too. perplexity prints the divergence from a cache of F16, and runs the
+// model with both side by side. In compare, -ctk and -ctv are for the MODELs; BASE has a cache of F16 if there is any of
+// these flags, else F32. docs/judging.md has the rules and figures.
+//
 // # Checkpoint
 //
 //	--via TYPE                 take the weights as if converted to auto, f32, f16 or bf16 first
@@ -79,6 +99,10 @@
 //	ppl, ppl_error             the perplexity and one standard error
 //	loss                       its logarithm, the mean of -ln p
 //	running                    the perplexity after each chunk
+//	cache                      types of a KV cache other than F32: keys, values, and rotation, which --no-cache-rotation
+//	                           turns off
+//	f16_cache                  the model with a cache of F16, if that is another: ppl, ppl_error; ppl_ratio of the model to
+//	                           it, kl_divergence and same_top, as for compare
 //	text, tokens               the file, and its number of tokens; with --source, those that the model reads
 //	source                     the file of --source
 //	chunk, chunks, stride      tokens of a chunk, the number of chunks, and --stride
@@ -171,6 +195,7 @@
 // figures of hidden states. With --json:
 //
 //	base                       model, architecture, bytes, bits_per_weight, ppl, ppl_error
+//	                           cache as for perplexity
 //	models                     for each MODEL the same, recipe if it is BASE quantized by --type, and
 //	  ppl_ratio                its perplexity divided by the base's: mean and error, from paired losses
 //	  kl_divergence            KL divergence of BASE's probabilities from the MODEL's, in nats: mean,
@@ -314,7 +339,7 @@
 //	order                      their numbers in the file, from 0, in the order of the lists below
 //	chance                     accuracy of a random choice: mean and error
 //	models                     for each MODEL:
-//	  model, architecture, bytes, bits_per_weight, recipe
+//	  model, architecture, bytes, bits_per_weight, recipe, cache
 //	  accuracy, accuracy_error share of tasks whose chosen answer is right, and one standard error
 //	  accuracy_low, accuracy_high
 //	                           Wilson's interval of 95 %

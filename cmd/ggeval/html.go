@@ -33,7 +33,7 @@ func perplexityPage(r *perplexityResult, m *model.Model, p *eval.Perplexity, run
 	}
 	edges, shares := histogram([][]float64{p.Losses}, lowLoss)
 	name := page.Names(r.Model)[0]
-	return &page.Page{
+	of := &page.Page{
 		Title: "Perplexity of " + name,
 		About: about(r.textResult, r.costResult),
 		Parts: []page.Part{
@@ -55,6 +55,17 @@ func perplexityPage(r *perplexityResult, m *model.Model, p *eval.Perplexity, run
 				Series: []page.Series{{Name: name, Shape: page.Steps, X: edges, Y: shares[0]}}},
 		},
 	}
+	if c := r.F16Cache; c != nil {
+		of.Parts = slices.Insert(of.Parts, 1, page.Part(&page.Table{Title: "KV cache",
+			Note: "Compared with the model with a cache of F16: the divergence of Kullback and Leibler, in nats; the ratio is " +
+				"of perplexities. After ± is one standard error.",
+			Head: []string{"cache", "divergence", "perplexity with F16", "ratio", "top 1"},
+			Rows: [][]string{{r.Cache.String(), page.Divergence(float64(c.Divergence.Mean), float64(c.Divergence.Error)),
+				page.Perplexity(float64(c.PPL), float64(c.Error)),
+				page.PlusMinus("%.5f", 1, float64(c.Ratio.Mean), float64(c.Ratio.Error)),
+				page.PlusMinus("%.2f", 100, float64(c.Top.Mean), float64(c.Top.Error)) + " %"}}}))
+	}
+	return of
 }
 
 // positions is the largest number of points, means over positions, in a plot.
@@ -198,7 +209,9 @@ func comparePage(r *compareResult, run eval.Run) *page.Page {
 	}
 	p := &page.Page{Title: "Compared with " + base, About: about(r.textResult, r.costResult),
 		Parts: []page.Part{figures}}
-	if len(r.Models) > 1 {
+	if len(r.Models) > 1 && slices.ContainsFunc(r.Models, func(m modelResult) bool {
+		return m.Cache == nil || m.BPW != r.Models[0].BPW
+	}) {
 		p.Parts = append(p.Parts, bySize)
 	}
 	p.Parts = append(p.Parts, byPos)
@@ -224,6 +237,8 @@ func (r *compareResult) names() (base string, models []string) {
 		if recipe := r.Models[i].Recipe; recipe != "" {
 			names[i+1] += " as " + recipe
 		}
+		names[i+1] += r.Models[i].Cache.named()
 	}
+	names[0] += r.Base.Cache.named()
 	return names[0], names[1:]
 }

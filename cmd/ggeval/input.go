@@ -10,10 +10,12 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/partfile"
 	"ggforge/cmd/internal/runs"
 	"ggforge/eval"
 	"ggforge/eval/texts"
 	"ggforge/fault"
+	"ggforge/gguf"
 	"ggforge/tokenizer/vocab"
 )
 
@@ -26,6 +28,10 @@ const textHelp = "The text is taken as it is, except for one newline at its end,
 const sourceHelp = "With --source, for an encoder-decoder, line i of the text is the target of line i of that file:\n" +
 	"the encoder reads the source with the tokens that the vocabulary adds (EOS), the decoder\n" +
 	"is to say the target and EOS, and every token of these is predicted."
+
+// cacheHelp explains caches in the help of verbs.
+const cacheHelp = "With -ctk and -ctv, keys and values pass through these types, as in llama.cpp's KV cache:\n" +
+	"each head by itself, rotated first if llama.cpp does so."
 
 // input holds the settings of all verbs: a text, and how to run models over it.
 type input struct{ runs.Input }
@@ -40,6 +46,27 @@ func parseInput(cmd *cli.Command) (input, error) {
 type candidate struct {
 	runs.Compared
 	Model *eval.Model
+	Cache eval.Cache // of Model
+}
+
+// setCache gives the model another cache.
+func (c *candidate) setCache(to eval.Cache) error {
+	m, err := c.Model.WithCache(to)
+	if err == nil {
+		c.Model, c.Cache = m, to
+	}
+	return err
+}
+
+// cached reports whether a cache is another than that of F32.
+func cached(c eval.Cache) bool { return c.Keys != gguf.TypeF32 || c.Values != gguf.TypeF32 }
+
+// f16 reports whether a cache is that of F16.
+func f16(c eval.Cache) bool { return c.Keys == gguf.TypeF16 && c.Values == gguf.TypeF16 }
+
+// cacheFact returns a fact about the cache of a model.
+func cacheFact(name string, c eval.Cache) partfile.Fact {
+	return partfile.Fact{Name: "cache of the " + name, Value: fmt.Sprintf("%v, rotated: %v", c, !c.Unrotated)}
 }
 
 // prepare prepares a model for running.

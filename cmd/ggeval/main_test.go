@@ -86,24 +86,33 @@ func TestEveryFlag(t *testing.T) {
 	part, finish := set("Shares.Part", "3-of-16", "--part", "3/16", "--part-files", "x"),
 		set("Shares.Finish", "true", "--finish", "--part-files", "x")
 	parts := set("Shares.Name", "x", "--part-files", "x", "--finish")
+	cache := map[string]flagtest.Row{
+		"cache-type-k": set("Cache", "q8_0:f16", "--cache-type-k", "q8_0"),
+		"cache-type-v": set("Cache", "f16:iq4_nl", "--cache-type-v", "IQ4_NL"),
+		"no-cache-rotation": set("Cache.Unrotated", "true", "--no-cache-rotation", "--cache-type-k", "q8_0",
+			"--cache-type-v", "q4_0"),
+	}
 	checked := map[string]bool{}
 	t.Run("perplexity", func(t *testing.T) {
 		checked["perplexity"] = true
-		flagtest.Check(t, perplexityCommand, parsePerplexity, []string{"MODEL", "-f", "t"},
-			with(map[string]flagtest.Row{
-				"source": source, "stride": stride, "remote": set("Path", "hf://MODEL", "--remote"), "html": html, "force": force,
-				"part": part, "finish": finish, "part-files": parts, "parse-special": special,
-				"save-logits": set("Logits", "t2", "--save-logits", "t2"),
-			}))
+		rows := with(map[string]flagtest.Row{
+			"source": source, "stride": stride, "remote": set("Path", "hf://MODEL", "--remote"), "html": html, "force": force,
+			"part": part, "finish": finish, "part-files": parts, "parse-special": special,
+			"save-logits": set("Logits", "t2", "--save-logits", "t2"),
+		})
+		maps.Copy(rows, cache)
+		flagtest.Check(t, perplexityCommand, parsePerplexity, []string{"MODEL", "-f", "t"}, rows)
 	})
 	t.Run("compare", func(t *testing.T) {
 		checked["compare"] = true
 		rows := with(flagtest.Quantization(t, "--type", "iq4_xs"))
+		maps.Copy(rows, cache)
 		maps.Copy(rows, map[string]flagtest.Row{
 			"source": source, "stride": stride, "remote": set("Models", "[hf://MODEL]", "--remote"), "html": html, "force": force,
 			"part": part, "finish": finish, "part-files": parts, "parse-special": special,
 			"type":               set("Recipes", "[Q4_K_M Q8_0]", "--type", "q4_k", "--type", "Q8_0"),
 			"kl-divergence-base": set("Saved", "t2", "--kl-divergence-base", "t2"),
+			"cache-types":        set("Caches", "[q8_0 q8_0:q4_0]", "--cache-types", "q8_0,q8_0:q4_0"),
 		})
 		flagtest.Check(t, compareCommand, parseCompare, []string{"BASE", "MODEL", "-f", "t"}, rows)
 	})
@@ -158,6 +167,7 @@ func TestEveryFlag(t *testing.T) {
 		for _, name := range []string{"escape", "no-escape", "ctx-size", "chunks"} {
 			delete(rows, name)
 		}
+		maps.Copy(rows, cache)
 		flagtest.Check(t, taskCommand, parseTask, []string{"hellaswag", "MODEL", "-f", "t"}, rows)
 	})
 	t.Run("score", func(t *testing.T) {

@@ -27,10 +27,11 @@ func perplexityCommand() *cli.Command {
 		Description: "MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" + sourceHelp + "\n\n" +
 			"The second half of each chunk is predicted, token by token, except its first token.\n" +
 			"The perplexity is exp(mean of -ln p) over these tokens, with one standard error:\n" +
-			"the figure of llama-perplexity, but with exact arithmetic.\n\n" + tool.ExitHelp,
+			"the figure of llama-perplexity, but with exact arithmetic.\n\n" + cacheHelp + "\n" +
+			"The divergence from the probabilities with a cache of F16 is printed, too.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{Main: strings.Fields(
-			"file source escape ctx-size chunks stride save-logits part finish part-files html json force threads progress " +
-				"via remote"),
+			"file source escape ctx-size chunks stride cache-type-k cache-type-v save-logits part finish part-files html " +
+				"json force threads progress via remote"),
 			Elsewhere: []string{"ppl"}, Examples: []string{"ggeval perplexity -f text.txt model-Q4_K_M.gguf",
 				"ggeval perplexity -f german.txt --source english.txt t5-Q4_K_M.gguf"},
 			Result: append(tool.Prints[perplexityResult](), tool.Prints[partResult]()...)}.Metadata(),
@@ -66,8 +67,26 @@ type perplexityResult struct {
 	// Logits is the file of --save-logits.
 	Logits      string `json:"saved_logits,omitempty"`
 	LogitsBytes int64  `json:"saved_logits_bytes,omitempty"`
+	// Cache is the KV cache, nil for that of F32, and F16Cache compares with the model with a cache of F16, nil for such
+	// a cache.
+	Cache    *cacheResult    `json:"cache,omitempty"`
+	F16Cache *f16CacheResult `json:"f16_cache,omitempty"`
 	pairsResult
 	costResult
+}
+
+// f16CacheResult compares a model with the same one with a cache of F16.
+type f16CacheResult struct {
+	PPL        number           `json:"ppl"` // with F16
+	Error      number           `json:"ppl_error"`
+	Ratio      figureResult     `json:"ppl_ratio"`
+	Divergence divergenceResult `json:"kl_divergence"`
+	Top        figureResult     `json:"same_top"`
+}
+
+// withF16 returns what f16CacheResult has.
+func withF16(c *eval.Comparison) *f16CacheResult {
+	return &f16CacheResult{number(c.Base.Value), number(c.Base.Error), ratioOf(c), divergenceOf(c), figureOf(c.Top)}
 }
 
 func perplexity(ctx context.Context, cmd *cli.Command) error {
@@ -90,47 +109,52 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer m.Source.Close()
-	chunks, ran := m.run.Chunks(), m.ran()
-	var p *eval.Perplexity
+	if err := m.setCache(r.Cache); err != nil {
+		return err
+	}
 	var saved int64
+	x, ran := losing{reader: m}, m.ran()
+	if cached(r.Cache) && !f16(r.Cache) && r.Logits == "" {
+		if x.f16, err = m.Model.WithCache(eval.F16Cache); err != nil {
+			return err
+		}
+		ran *= 2
+	}
 	if r.Shares.On() {
-		model, err := modelFact(ctx, "model", m.Model)
+		job, err := x.job(ctx, &r.Shares)
 		if err != nil {
 			return err
 		}
-		job := r.Shares.job("losses", chunks, m.run, model)
 		if !r.Shares.Finish {
-			return r.Shares.run(ctx, cmd, cost, share{job, 1, m.run, 1, writer.Options{Force: r.Force, Inputs: inputs},
-				func(from, to int) ([]partfile.Section, error) {
-					found, err := m.Model.Losses(ctx, m.run, from, to)
-					if err == nil {
-						err = m.Source.Unchanged()
-					}
-					return []partfile.Section{numbers(found)}, err
-				}})
+			return r.Shares.run(ctx, cmd, cost, share{job, 1, m.run, x.models(), writer.Options{Force: r.Force, Inputs: inputs},
+				func(from, to int) ([]partfile.Section, error) { return x.part(ctx, from, to) }})
 		}
-		all, parts, err := losses(ctx, job, chunks, chunks*perChunk(m.run))
+		parts, err := x.join(ctx, job)
 		if err != nil {
 			return err
 		}
-		p, ran = eval.PerplexityOf(all, chunks), 0
+		ran = 0
 		gathered(cmd, job, parts)
 	} else if tool.NoteScalar(cmd); r.Logits != "" {
-		if p, saved, err = r.save(ctx, m, inputs); err != nil {
+		if x.found, saved, err = r.save(ctx, m, inputs); err != nil {
 			return err
 		}
 	} else {
-		if p, err = m.Model.Perplexity(ctx, m.run); err != nil {
+		if err = x.run(ctx); err != nil {
 			return err
 		}
 	}
+	p := x.found
 	if err := m.Source.Unchanged(); err != nil {
 		return err
 	}
 	result := perplexityResult{
 		Model: r.Path, Architecture: m.Source.Architecture(), PPL: number(p.Value), Error: number(p.Error),
 		Loss: number(math.Log(p.Value)), Running: running(p, m.run),
-		pairsResult: m.result(&r.input), costResult: endCost(cost, ran),
+		Cache: cacheOf(m.Cache), pairsResult: m.result(&r.input), costResult: endCost(cost, ran),
+	}
+	if x.compared != nil {
+		result.F16Cache = withF16(x.compared)
 	}
 	result.Stride, result.Predicted = r.Text.Stride, p.Predicted
 	result.Logits, result.LogitsBytes = r.Logits, saved
@@ -140,12 +164,16 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 	} else {
-		fmt.Fprintf(w, "%s: %s, %s, %.4f bits per weight\n", r.Path, result.Architecture, tool.Bytes(m.Source.Bytes),
+		fmt.Fprintf(w, "%s%s: %s, %s, %.4f bits per weight\n", r.Path, result.Cache.named(), result.Architecture, tool.Bytes(m.Source.Bytes),
 			m.Source.BPW())
 		fmt.Fprintln(w, result.pairsResult)
 		fmt.Fprintf(w, "Final estimate: PPL = %.4f +/- %.5f\n", p.Value, p.Error)
 		if r.Logits != "" {
 			fmt.Fprintf(tool.InfoWriter(cmd), "%s: %s, probabilities of %d positions\n", r.Logits, tool.Bytes(saved), p.Predicted)
+		}
+		if c := result.F16Cache; c != nil {
+			fmt.Fprintf(w, "against a cache of f16, with PPL %.4f: KL divergence %.6f ± %.6f, same top %.2f ± %.2f %%\n", c.PPL,
+				c.Divergence.Mean, c.Divergence.Error, 100*c.Top.Mean, 100*c.Top.Error)
 		}
 		fmt.Fprintln(tool.InfoWriter(cmd), result.costResult)
 	}
@@ -189,6 +217,93 @@ func (r *perplexityRequest) save(ctx context.Context, m *reader, inputs []string
 type writerTo func(w io.Writer) (int64, error)
 
 func (f writerTo) WriteTo(w io.Writer) (int64, error) { return f(w) }
+
+// losing computes the losses of a model.
+type losing struct {
+	*reader
+	f16 *eval.Model // the same with a cache of F16, which is run next to it; or nil
+
+	found    *eval.Perplexity
+	compared *eval.Comparison // with f16
+}
+
+// models returns the number of models that run.
+func (x *losing) models() int {
+	if x.f16 != nil {
+		return 2
+	}
+	return 1
+}
+
+// run runs all chunks.
+func (x *losing) run(ctx context.Context) (err error) {
+	if x.f16 == nil {
+		x.found, err = x.Model.Perplexity(ctx, x.reading.run)
+		return err
+	}
+	list, err := x.measure(ctx, 0, x.reading.run.Chunks())
+	if err == nil {
+		x.compare(list[0])
+	}
+	return err
+}
+
+// measure compares the model with f16 over chunks [from, to).
+func (x *losing) measure(ctx context.Context, from, to int) ([]*eval.Measured, error) {
+	return eval.Measure(ctx, x.f16, []*eval.Model{x.Model}, x.reading.run, from, to)
+}
+
+// compare sets the results.
+func (x *losing) compare(found *eval.Measured) {
+	x.compared = found.Comparison()
+	x.found = &x.compared.Model
+}
+
+// job returns the job of which processes run parts.
+func (x *losing) job(ctx context.Context, s *shares) (*partfile.Job, error) {
+	model, err := modelFact(ctx, "model", x.Model)
+	kind := "losses"
+	if x.f16 != nil {
+		kind = "differences"
+	}
+	return s.job(kind, x.reading.run.Chunks(), x.reading.run, model, cacheFact("model", x.Cache)), err
+}
+
+// part runs chunks [from, to) and returns the sections of their file.
+func (x *losing) part(ctx context.Context, from, to int) (list []partfile.Section, err error) {
+	if x.f16 == nil {
+		var found []float64
+		found, err = x.Model.Losses(ctx, x.reading.run, from, to)
+		list = []partfile.Section{numbers(found)}
+	} else {
+		var found []*eval.Measured
+		if found, err = x.measure(ctx, from, to); err == nil {
+			list, err = sections(found)
+		}
+	}
+	if err == nil {
+		err = x.Source.Unchanged()
+	}
+	return list, err
+}
+
+// join puts the results of all parts together.
+func (x *losing) join(ctx context.Context, job *partfile.Job) (parts int, err error) {
+	chunks := x.reading.run.Chunks()
+	predicted := chunks * perChunk(x.reading.run)
+	if x.f16 == nil {
+		var all []float64
+		if all, parts, err = losses(ctx, job, chunks, predicted); err == nil {
+			x.found = eval.PerplexityOf(all, chunks)
+		}
+		return parts, err
+	}
+	list, parts, err := measured(ctx, job, 1, chunks, predicted)
+	if err == nil {
+		x.compare(list[0])
+	}
+	return parts, err
+}
 
 // running returns the perplexity after each chunk.
 func running(p *eval.Perplexity, run eval.Run) []number {

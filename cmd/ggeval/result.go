@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 
 	tool "ggforge/cmd/internal/cli"
+	"ggforge/eval"
 )
 
 // number is a figure in JSON: null where it is not finite.
@@ -33,6 +35,41 @@ type textResult struct {
 type pairsResult struct {
 	textResult
 	Source string `json:"source,omitempty"` // the file of the sources; "" if the text has none
+}
+
+// cacheResult is the KV cache of a model; nil for that of F32.
+type cacheResult struct {
+	Keys   string `json:"keys"`
+	Values string `json:"values"`
+	// Rotation: heads of a multiple of 64 values are rotated before they are quantized.
+	Rotation bool `json:"rotation"`
+}
+
+// String is "q8_0:q4_0", or "q8_0" for both.
+func (c *cacheResult) String() string {
+	s := c.Keys
+	if c.Values != c.Keys {
+		s += ":" + c.Values
+	}
+	if !c.Rotation {
+		s += " without rotation"
+	}
+	return s
+}
+
+// named returns the end of a model's name about its cache.
+func (c *cacheResult) named() string {
+	if c == nil {
+		return ""
+	}
+	return " with a cache of " + c.String()
+}
+
+func cacheOf(c eval.Cache) *cacheResult {
+	if !cached(c) {
+		return nil
+	}
+	return &cacheResult{strings.ToLower(c.Keys.String()), strings.ToLower(c.Values.String()), !c.Unrotated}
 }
 
 // costResult is the time and memory of a run.

@@ -30,9 +30,10 @@ func taskCommand() *cli.Command {
 			"but with exact arithmetic. With several MODELs the others are compared with the first,\n" +
 			"task by task: the error of a paired difference is a fraction of that of an accuracy.\n\n" +
 			"With --type, the output that ggquant would make of the first MODEL is one of the models;\n" +
-			"nothing is written.\n\n" + tool.ExitHelp,
+			"nothing is written.\n\n" + cacheHelp + "\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Main:      strings.Fields("file tasks compat type imatrix html json force threads progress via remote"),
+			Main: strings.Fields("file tasks compat type imatrix cache-type-k cache-type-v html json force threads progress " +
+				"via remote"),
 			Elsewhere: []string{"hellaswag", "winogrande", "multiple-choice", "mmlu", "arc", "truthfulqa"},
 			Examples: []string{"ggeval task hellaswag -f hellaswag.txt model-Q4_K_M.gguf",
 				"ggeval task winogrande -f set.csv model-F16.gguf model-Q4_K_M.gguf"},
@@ -74,8 +75,10 @@ type taskOfModel struct {
 	Architecture string  `json:"architecture"`
 	Bytes        int64   `json:"bytes"`
 	BPW          float64 `json:"bits_per_weight"`
-	Accuracy     number  `json:"accuracy"`
-	Error        number  `json:"accuracy_error"`
+	// Cache is the KV cache, nil for that of F32.
+	Cache    *cacheResult `json:"cache,omitempty"`
+	Accuracy number       `json:"accuracy"`
+	Error    number       `json:"accuracy_error"`
 	// Low and High are Wilson's interval of 95 %.
 	Low  number `json:"accuracy_low"`
 	High number `json:"accuracy_high"`
@@ -129,6 +132,9 @@ func task(ctx context.Context, cmd *cli.Command) error {
 	inputs := append([]string{r.File}, r.RecipeFiles...)
 	for _, c := range models {
 		inputs = append(inputs, c.Source.Files...)
+		if err := c.setCache(r.Cache); err != nil {
+			return err
+		}
 	}
 	if err := r.Check(inputs); err != nil {
 		return err
@@ -180,7 +186,7 @@ func (result *taskResult) score(ctx context.Context, cmd *cli.Command, r *taskRe
 	}
 	side := sideOf(c)
 	m := taskOfModel{Model: side.Model, Recipe: c.Recipe, Architecture: side.Architecture, Bytes: side.Bytes, BPW: side.BPW,
-		outcomes: found}
+		Cache: side.Cache, outcomes: found}
 	right, bySum, byBytes := 0, 0, 0
 	for i := range found {
 		o := &found[i]
@@ -223,7 +229,7 @@ func (r *taskResult) text(w io.Writer, list []tasks.Task) error {
 	}
 	fmt.Fprintf(w, "%s: %d tasks of %s, random choice %.2f %%\n\n", r.File, r.Tasks, r.Task, 100*float64(r.Chance.Mean))
 	for i := range r.Models {
-		fmt.Fprintf(w, "[%d] %s, %s\n", i+1, r.Models[i].Model, tool.Bytes(r.Models[i].Bytes))
+		fmt.Fprintf(w, "[%d] %s%s, %s\n", i+1, r.Models[i].Model, r.Models[i].Cache.named(), tool.Bytes(r.Models[i].Bytes))
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "\n\tbits/weight\taccuracy\tby sum\tby bytes\tless [1]'s\tlost\tgained\tmargin less [1]'s\t\n")
@@ -285,6 +291,9 @@ func taskPage(r *taskResult) *page.Page {
 		paths = append(paths, r.Models[i].Model)
 	}
 	names := page.Names(paths...)
+	for i := range names {
+		names[i] += r.Models[i].Cache.named()
+	}
 	figures := &page.Table{Title: "Figures",
 		Note: "Accuracy is the share of tasks whose right answer has the largest mean of ln p per token; after ± is one " +
 			"standard error. By sum and by bytes: if the sum decides, or the sum divided by the bytes of the answer.",

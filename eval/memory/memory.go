@@ -77,22 +77,11 @@ type CacheType struct {
 	set bool
 }
 
-// cacheTypes are the types that the runtime accepts for --cache-type-k and --cache-type-v.
-var cacheTypes = []gguf.Type{gguf.TypeF32, gguf.TypeF16, gguf.TypeBF16, gguf.TypeQ8_0, gguf.TypeQ4_0, gguf.TypeQ4_1,
-	gguf.TypeIQ4_NL, gguf.TypeQ5_0, gguf.TypeQ5_1}
-
 // ParseCacheType returns the type of that name, in any case. The name of no type, or of one that the runtime does not
 // accept for a cache, is an error of kind fault.Usage.
 func ParseCacheType(name string) (CacheType, error) {
-	if t, ok := gguf.ParseType(name); ok && slices.Contains(cacheTypes, t) {
-		return CacheType{t, true}, nil
-	}
-	var names []string
-	for _, t := range cacheTypes {
-		names = append(names, strings.ToLower(t.String()))
-	}
-	return CacheType{}, fault.Errorf(fault.Usage, "%q is not a type of caches: want one of %s", name,
-		strings.Join(names, ", "))
+	t, err := limits.ParseCacheType(name)
+	return CacheType{t, err == nil}, err
 }
 
 // Type returns the type.

@@ -5,6 +5,7 @@ package limits
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -14,6 +15,27 @@ const (
 	MaxLayers  = 512  // LLAMA_MAX_LAYERS
 	MaxExperts = 1024 // LLAMA_MAX_EXPERTS
 )
+
+// CacheTypes are the types of a KV cache, in the order of the runtime's help.
+var CacheTypes = []gguf.Type{gguf.TypeF32, gguf.TypeF16, gguf.TypeBF16, gguf.TypeQ8_0, gguf.TypeQ4_0, gguf.TypeQ4_1,
+	gguf.TypeIQ4_NL, gguf.TypeQ5_0, gguf.TypeQ5_1}
+
+// CacheTypeNames returns the names of CacheTypes, as the runtime's flags take them.
+func CacheTypeNames() (names []string) {
+	for _, t := range CacheTypes {
+		names = append(names, strings.ToLower(t.String()))
+	}
+	return names
+}
+
+// ParseCacheType returns the type of CacheTypes of that name, in any case. Another name is an error of kind fault.Usage.
+func ParseCacheType(name string) (gguf.Type, error) {
+	if t, ok := gguf.ParseType(name); ok && slices.Contains(CacheTypes, t) {
+		return t, nil
+	}
+	return 0, fault.Errorf(fault.Usage, "%q is not a type of caches: want one of %s", name,
+		strings.Join(CacheTypeNames(), ", "))
+}
 
 // limits are the largest values of keys of an architecture. Every model has the first key.
 var limits = []struct {

@@ -115,8 +115,8 @@ recipes() {
 
 quants() {
     quant quants
-    run quants 'python3 quant_golden.py quant_golden.json; python3 random_blocks.py > random_blocks.json'
-    cp "$work/quants/quant_golden.json" "$work/quants/quant_golden.bin.gz" "$work/quants/random_blocks.json" "$dest/quants/testdata/"
+    run quants 'python3 quant_golden.py quant_golden.json; python3 random_blocks.py > random_blocks.json; python3 reference_golden.py'
+    cp "$work/quants/quant_golden.json" "$work/quants/quant_golden.bin.gz" "$work/quants/random_blocks.json" "$work/quants/reference_golden.json" "$dest/quants/testdata/"
 }
 
 # The lookup tables of the formats, from which go generate ./quants/... makes Go.

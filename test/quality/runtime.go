@@ -34,18 +34,17 @@ func (w *work) makeLate() {
 	w.late = cmd.Run() == nil
 }
 
-// tool runs a tool of the reference in the chroot and returns its output and messages, and the seconds of user time.
-func (w *work) tool(ctx context.Context, argv ...string) ([]byte, float64, error) {
+// tool runs a tool of the reference in the chroot and returns its output and messages.
+func (w *work) tool(ctx context.Context, argv ...string) ([]byte, error) {
 	args := []string{w.root, "env", "-C", w.inside(".")}
 	if w.late {
 		args = append(args, "LD_PRELOAD="+w.inside("late.so"))
 	}
-	cmd := exec.CommandContext(ctx, "chroot", append(args, argv...)...)
-	out, err := cmd.CombinedOutput()
+	out, err := exec.CommandContext(ctx, "chroot", append(args, argv...)...).CombinedOutput()
 	if err != nil {
-		return out, 0, fmt.Errorf("%s: %w: %s", argv[0], err, lastLine(out))
+		err = fmt.Errorf("%s: %w: %s", argv[0], err, lastLine(out))
 	}
-	return out, cmd.ProcessState.UserTime().Seconds(), nil
+	return out, err
 }
 
 // lastLine returns the last line that is neither empty nor llama-quantize's "failed", which gives no reason.
@@ -64,9 +63,9 @@ const tries = 5
 
 // perplexity runs llama-perplexity; without --no-repack it fails on processors with some instructions.
 func (w *work) perplexity(ctx context.Context, file, base string, more ...string) ([]byte, error) {
-	out, _, err := w.tool(ctx, append([]string{"llama-perplexity", "-m", file, "-c", strconv.Itoa(chunk), "-t", "1",
-		"-ngl", "0", "--no-warmup", "--no-repack", "--kl-divergence-base", base}, more...)...)
-	return out, err
+	return w.tool(ctx, append([]string{"llama-perplexity", "-m", file, "-c", strconv.Itoa(chunk), "-t",
+		"1", "-ngl", "0",
+		"--no-warmup", "--no-repack", "--kl-divergence-base", base}, more...)...)
 }
 
 var finalPPL = regexp.MustCompile(`Final estimate: PPL = (\S+) \+/- (\S+)`)

@@ -14,6 +14,7 @@ type Input struct {
 	Source  string // for an encoder-decoder: its line i is what line i of File is the target of; or ""
 	Escapes bool
 	Text    eval.Text
+	Cache   eval.Cache // of models, where it is not that of F32
 	Workers int
 	JSON    bool
 	Show    func(tool.Work) // progress, or nil
@@ -96,6 +97,9 @@ func ParseInput(cmd *cli.Command) (in Input, err error) {
 					"a chunk, and one process runs all", name)
 			}
 		}
+	}
+	if in.Cache, err = parseCache(cmd); err != nil {
+		return in, err
 	}
 	if in.Checkpoint, err = ParseCheckpoint(cmd); err != nil {
 		return in, err

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
+	"ggforge/eval"
 	"ggforge/fault"
 )
 
@@ -16,7 +17,7 @@ func CompareFlags() []tool.Flag {
 		tool.Flag{Name: "kl-divergence-base", Value: tool.File, Category: CategoryText, Effect: tool.ReadsFile,
 			Usage: "compare with the probabilities of a base, over its text, that llama-perplexity has saved in `FILE` " +
 				"with the same flag"},
-	), InMemoryFlags(), PageFlags(), shareFlags(nameFlag()))
+	), InMemoryFlags(), CacheFlags(CacheTypesFlag()), PageFlags(), shareFlags(nameFlag()))
 }
 
 // CompareRequest has the flags and arguments of ggeval compare.
@@ -24,6 +25,9 @@ type CompareRequest struct {
 	Base   string // "" with Saved
 	Models []string
 	Saved  string // file of the base's probabilities, saved by llama-perplexity
+
+	// Caches are those of the variants of the base, or of the first model with Saved.
+	Caches []eval.Cache
 
 	InMemory
 	Input
@@ -40,7 +44,10 @@ func ParseCompare(cmd *cli.Command) (r CompareRequest, err error) {
 		return r, err
 	}
 	least := 2
-	if r.Saved != "" || len(r.Recipes) > 0 {
+	if r.Caches, err = parseCacheTypes(cmd); err != nil {
+		return r, err
+	}
+	if r.Saved != "" || len(r.Recipes) > 0 || len(r.Caches) > 0 {
 		least = 1
 	}
 	args, err := tool.Args(cmd, least, math.MaxInt)

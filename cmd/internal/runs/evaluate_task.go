@@ -24,7 +24,7 @@ func TaskFlags() []tool.Flag {
 			Usage: "draw `N` tasks at random, as llama-perplexity does (0: all; default: 400 of hellaswag, all of others)"},
 		compat,
 	)
-	return slices.Concat(list, VariantFlags(), PageFlags(), ModelFlags())
+	return slices.Concat(list, VariantFlags(), CacheFlags(), PageFlags(), ModelFlags())
 }
 
 // TaskRequest has the flags and arguments of ggeval task.

@@ -37,6 +37,29 @@ func QuantizeIQ4_NL(dst []byte, src, importance []float32) {
 	}
 }
 
+// ReferenceIQ4_NL encodes without a search: the element of largest magnitude becomes -127, the others the nearest codes,
+// and the scale is the one that fits these best, with weights x*x.
+func ReferenceIQ4_NL(dst []byte, src []float32) {
+	var w [pack.QK]float32
+	var codes [pack.QK]uint8
+	for off := 0; len(dst) > 0; off += pack.QK {
+		x, b := src[off:][:pack.QK:pack.QK], dst[:BytesIQ4_NL:BytesIQ4_NL]
+		dst = dst[BytesIQ4_NL:]
+		var d float32
+		clear(codes[:])
+		if m := arith.Largest(x); arith.Abs(m) >= search.GroupMaxEps {
+			id := 1 / (m / codebook.ValuesIQ4[0])
+			arith.SquareWeights(w[:], x)
+			if p, q := sumsIQ4(id, x, w[:]); q > 0 {
+				d = p / q
+			}
+			encodeIQ4(id, x, codes[:])
+		}
+		pack.PutF16(b, d)
+		pack.Nibbles(b[2:][:16], codes[:16], codes[16:])
+	}
+}
+
 // indexIQ4[v+127] is the last i with codebook.ValuesIQ4[i] <= v, at most 14, for v up to
 // 113.
 var indexIQ4 = func() (index [241]uint8) {
