@@ -32,7 +32,7 @@ func TestTuneNorms(t *testing.T) {
 	}
 	text := out + "text.txt"
 	// Its chunks are alike: what is learned from some holds for those apart.
-	if err := os.WriteFile(text, bytes.Repeat(source[500:600], 10), 0o666); err != nil {
+	if err := os.WriteFile(text, bytes.Repeat(source[500:600], 3), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	run := func(args ...string) string {
