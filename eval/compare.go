@@ -514,10 +514,6 @@ func summarize(all []positionResult, chunks int) *Comparison {
 		}
 		return v
 	}
-	figure := func(v []float64) Figure {
-		mean, margin := meanOf(v)
-		return Figure{mean, margin}
-	}
 	c := &Comparison{Divergences: column(func(d *positionResult) float64 { return d.divergence })}
 	c.Base = Perplexity{Chunks: chunks, Predicted: len(all),
 		Losses: column(func(d *positionResult) float64 { return d.base })}
@@ -525,15 +521,15 @@ func summarize(all []positionResult, chunks int) *Comparison {
 		Losses: column(func(d *positionResult) float64 { return d.model })}
 	c.Base.sum()
 	c.Model.sum()
-	c.Divergence = figure(c.Divergences)
-	c.LogRatio = figure(column(func(d *positionResult) float64 { return d.model - d.base }))
-	c.DeltaP = figure(column(func(d *positionResult) float64 { return d.deltaP }))
+	c.Divergence = FigureOf(c.Divergences)
+	c.LogRatio = FigureOf(column(func(d *positionResult) float64 { return d.model - d.base }))
+	c.DeltaP = FigureOf(column(func(d *positionResult) float64 { return d.deltaP }))
 	squares, margin := meanOf(column(func(d *positionResult) float64 { return d.deltaP * d.deltaP }))
 	if c.DeltaPRMS.Mean = math.Sqrt(squares); squares > 0 {
 		c.DeltaPRMS.Error = margin / (2 * c.DeltaPRMS.Mean)
 	}
-	c.Top, c.Top5 = figure(column(func(d *positionResult) float64 { return d.top })),
-		figure(column(func(d *positionResult) float64 { return d.top5 }))
+	c.Top, c.Top5 = FigureOf(column(func(d *positionResult) float64 { return d.top })),
+		FigureOf(column(func(d *positionResult) float64 { return d.top5 }))
 	c.Correlation = correlation(c.Base.Losses, c.Model.Losses)
 	c.Quantiles = quantiles(c.Divergences, Ranks)
 	c.DeltaPQuantiles = quantiles(column(func(d *positionResult) float64 { return d.deltaP }), DeltaPRanks)

@@ -202,6 +202,12 @@ func meanOf(values []float64) (mean, margin float64) {
 	return mean, math.Sqrt(max(0, squares/n-float64(mean*mean)) / (n - 1))
 }
 
+// FigureOf returns the mean of values and its standard error.
+func FigureOf(values []float64) Figure {
+	mean, margin := meanOf(values)
+	return Figure{mean, margin}
+}
+
 // loss returns -ln of the probability of a token by logits, which it overwrites.
 func (m *Model) loss(logits []float32, token int) (float64, error) {
 	right := logits[token]

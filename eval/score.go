@@ -51,12 +51,8 @@ type ScoreOptions struct {
 // the stream had more than four gigabytes, groups go through in several passes, for each of which the weights are read
 // again.
 func (m *Model) Score(ctx context.Context, groups [][]Sequence, o ScoreOptions) ([][][]Answer, error) {
-	if err := m.checkPredicts(); err != nil {
+	if err := m.checkContinues(); err != nil {
 		return nil, err
-	}
-	if m.Decodes() || m.output == nil {
-		return nil, fault.Errorf(fault.Unsupported, "%s: this %q predicts no continuations of a text alone", m.source.Path,
-			m.p.arch)
 	}
 	answers := make([][][]Answer, len(groups))
 	all, costs := 0, make([]int, len(groups))
@@ -94,6 +90,18 @@ func (m *Model) Score(ctx context.Context, groups [][]Sequence, o ScoreOptions) 
 		from = to
 	}
 	return answers, nil
+}
+
+// checkContinues returns an error if the model does not predict how a text goes on.
+func (m *Model) checkContinues() error {
+	if err := m.checkPredicts(); err != nil {
+		return err
+	}
+	if m.Decodes() || m.output == nil {
+		return fault.Errorf(fault.Unsupported, "%s: this %q predicts no continuations of a text alone", m.source.Path,
+			m.p.arch)
+	}
+	return nil
 }
 
 // checkSequence returns an error if a query is not about a token of the sequence, or asks for none of the vocabulary.

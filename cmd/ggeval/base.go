@@ -39,8 +39,12 @@ func (r *compareRequest) openBase(ctx context.Context, cmd *cli.Command) (*base,
 	}
 	return &base{candidate: m.candidate, name: r.Base, reading: m.reading,
 		cut: func(v *vocab.Vocab) (eval.Run, error) {
-			if m.pairs != nil {
+			switch {
+			case m.pairs != nil:
 				return m.pairs.run(m.Model, v, &r.input)
+			case m.dialogues != nil:
+				_, run, err := r.dialogues(m.dialogues.chats, v, func(...string) {})
+				return run, err
 			}
 			return r.Text.Run(v, m.text)
 		}}, nil
@@ -128,6 +132,9 @@ func (b *base) files(r *compareRequest) []string {
 func (b *base) measure(ctx context.Context, models []*eval.Model, from, to int) ([]*eval.Measured, error) {
 	if b.saved != nil {
 		return eval.MeasureSaved(ctx, b.saved, models, b.run, from, to)
+	}
+	if b.dialogues != nil {
+		return eval.MeasureSequences(ctx, b.Model, models, b.dialogues.sequences, options(b.run))
 	}
 	return eval.Measure(ctx, b.Model, models, b.run, from, to)
 }

@@ -28,7 +28,7 @@ func compareCommand() *cli.Command {
 		Name:      "compare",
 		Usage:     "measure the divergence of models from their base",
 		ArgsUsage: "BASE [MODEL...]",
-		Description: "BASE and each MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" + sourceHelp + "\n\n" +
+		Description: "BASE and each MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" + sourceHelp + "\n\n" + chatHelp + "\n\n" +
 			"All models run layer by layer side by side: BASE is run once, and no\n" +
 			"probabilities are kept on the disk. The figures are over the tokens that\n" +
 			"'ggeval perplexity' predicts.\n\n" +
@@ -39,7 +39,7 @@ func compareCommand() *cli.Command {
 			"own cache is F16 then, and F32 otherwise.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Main: strings.Fields(
-				"file escape ctx-size chunks kl-divergence-base type imatrix cache-types part finish part-files html json force " +
+				"file chats loss ctx-size chunks kl-divergence-base type imatrix cache-types part html json force " +
 					"threads progress via remote"),
 			Elsewhere: []string{"kl", "kld", "diff", "divergence"},
 			Examples: []string{
@@ -47,7 +47,7 @@ func compareCommand() *cli.Command {
 				"# what ggquant would make of it, without writing it",
 				"ggeval compare -f text.txt --type Q4_K_M --type Q5_K_M model-F16.gguf",
 				"# what caches of other types cost",
-				"ggeval compare -f text.txt --cache-types q8_0,q8_0:q5_1,q4_0 model-Q4_K_M.gguf",
+				"ggeval compare -f text.txt --cache-types q8_0,q8_0:q5_1 model-Q4_K_M.gguf",
 			},
 			Result: append(tool.Prints[compareResult](), tool.Prints[partResult]()...),
 		}.Metadata(),
@@ -189,6 +189,8 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 	}
 	for i, x := range found {
 		result.add(sidesOf[i], x.Comparison(), b.run)
+		m := &result.Models[i]
+		m.Categories = b.dialogues.changes(m.found)
 	}
 	if err := unchanged(b, list); err != nil {
 		return err
@@ -333,6 +335,8 @@ type modelResult struct {
 	ByPosition []number `json:"kl_divergence_by_position"`
 	// ByChunk is the mean divergence of each chunk.
 	ByChunk []number `json:"kl_divergence_by_chunk"`
+	// Categories are those of conversations.
+	Categories []divergedCategory `json:"categories,omitempty"`
 
 	found *eval.Comparison
 }
@@ -430,7 +434,7 @@ func (r *compareResult) add(c *candidate, found *eval.Comparison, run eval.Run) 
 	for _, d := range found.Layers {
 		m.Layers = append(m.Layers, layerResult{number(d.RMS), figureOf(d.Mean)})
 	}
-	if m.ByChunk = make([]number, r.Chunks); run.Sources == nil {
+	if m.ByChunk = make([]number, r.Chunks); run.Lengths == nil {
 		m.ByPosition = make([]number, run.Positions(0))
 	}
 	at := 0
@@ -499,6 +503,7 @@ func (r *compareResult) text(w io.Writer) error {
 				100*p.P1, 100*p.P10, 100*p.Median, 100*p.P90, 100*p.P99, 100*p.P999, 100*p.Max)
 		})
 	r.ranking(w)
+	r.categories(w)
 	r.layers(w)
 	return nil
 }

@@ -70,6 +70,23 @@
 // model with both side by side. In compare, -ctk and -ctv are for the MODELs; BASE has a cache of F16 if there is any of
 // these flags, else F32. docs/judging.md has the rules and figures.
 //
+// # Conversations
+//
+// perplexity, compare and imatrix take conversations in place of a text (docs/judging.md):
+//
+//	--chats                    each line of -f is a conversation in JSON: a list of messages, or an object with messages,
+//	                           tools and further variables of the template, or with conversations, as in files of
+//	                           ShareGPT. The model's chat template makes a text of each, as transformers does
+//	--template NAME            use this chat template (default: tool_use with tools if there is one, else the default one)
+//	--template-arguments JSON  set variables of the template to the members of an object
+//	--loss WHOM                assistant (default): predict what the assistant says; all: every token but the first
+//
+// For perplexity and compare each conversation is a sequence of its own, of which every token of the assistant is
+// predicted; -c N takes its first N tokens, --chunks N the first N conversations. If lines have a category (a text),
+// there are figures of each. --escape, --source, --stride, --part, --finish, --save-logits and --kl-divergence-base do
+// not go with it. For imatrix all conversations are one text in chunks of -c tokens, with control tokens: the one that
+// "ggtool render --chats" prints.
+//
 // # Checkpoint
 //
 //	--via TYPE                 take the weights as if converted to auto, f32, f16 or bf16 first
@@ -105,6 +122,8 @@
 //	                           it, kl_divergence and same_top, as for compare
 //	text, tokens               the file, and its number of tokens; with --source, those that the model reads
 //	source                     the file of --source
+//	conversations, loss_of     with --chats, their number, and whose tokens are predicted
+//	categories                 with --chats, for each category: category, conversations, predicted, ppl, ppl_error
 //	chunk, chunks, stride      tokens of a chunk, the number of chunks, and --stride
 //	predicted                  the number of predicted tokens
 //	seconds, tokens_per_second, peak_memory_bytes

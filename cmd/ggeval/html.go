@@ -12,20 +12,30 @@ import (
 )
 
 // about returns the text and the cost of the run that a page shows.
-func about(r textResult, c costResult) []page.Fact {
+func about(r pairsResult, c costResult) []page.Fact {
 	facts := []page.Fact{{Name: "text", Value: page.Names(r.File)[0]},
 		{Name: "chunks", Value: fmt.Sprintf("%d of %d tokens", r.Chunks, r.Chunk)}}
+	if r.LossOf != "" {
+		facts[1] = page.Fact{Name: "conversations", Value: fmt.Sprint(r.Conversations)}
+	}
 	if r.Stride > 0 {
 		facts[1].Value += fmt.Sprintf(", %d apart", r.Stride)
 	}
-	return append(facts, page.Fact{Name: "tokens predicted", Value: fmt.Sprint(r.Predicted)},
+	predicted := fmt.Sprint(r.Predicted)
+	if r.LossOf != "" {
+		predicted += ": " + r.predictedOf()
+	}
+	return append(facts, page.Fact{Name: "tokens predicted", Value: predicted},
 		page.Fact{Name: "run", Value: c.String()},
 		page.Fact{Name: "program", Value: "ggeval " + tool.Version})
 }
 
 // perplexityPage returns the page of a model.
 func perplexityPage(r *perplexityResult, m *model.Model, p *eval.Perplexity, run eval.Run) *page.Page {
-	x, y := byPosition(p.Losses, run)
+	unit := "chunk"
+	if run.Lengths != nil {
+		unit = "conversation"
+	}
 	chunks := make([]float64, len(r.Running))
 	values := make([]float64, len(r.Running))
 	for i, v := range r.Running {
@@ -35,26 +45,30 @@ func perplexityPage(r *perplexityResult, m *model.Model, p *eval.Perplexity, run
 	name := page.Names(r.Model)[0]
 	of := &page.Page{
 		Title: "Perplexity of " + name,
-		About: about(r.textResult, r.costResult),
+		About: about(r.pairsResult, r.costResult),
 		Parts: []page.Part{
 			&page.Table{Title: "Figures", Note: "After ± is one standard error.",
 				Head: []string{"model", "size", "bits per weight", "perplexity", "mean loss", "architecture"},
 				Rows: [][]string{{name, tool.Bytes(m.Bytes), fmt.Sprintf("%.3f", m.BPW()),
 					page.Perplexity(p.Value, p.Error), fmt.Sprintf("%.5f", float64(r.Loss)), r.Architecture}}},
-			&page.Plot{Title: "Perplexity of the first chunks",
-				Note: "How the figure settles: over chunk 1, chunks 1 and 2, and so on.",
-				X:    page.Axis{Name: "chunks"}, Y: page.Axis{Name: "perplexity"},
+			&page.Plot{Title: "Perplexity of the first " + unit + "s",
+				Note: fmt.Sprintf("How the figure settles: over %s 1, %[1]ss 1 and 2, and so on.", unit),
+				X:    page.Axis{Name: unit + "s"}, Y: page.Axis{Name: "perplexity"},
 				Series: []page.Series{{Name: name, X: chunks, Y: values}}},
-			&page.Plot{Title: "Loss by position",
-				Note: "Mean of -ln p of the token at a position of the chunk, over all chunks, some positions together.",
-				X:    page.Axis{Name: "position"}, Y: page.Axis{Name: "loss", Zero: true},
-				Series: []page.Series{{Name: name, X: x, Y: y}}},
 			&page.Plot{Title: "How often which loss",
 				Note: "Shares of all tokens; the first step also has those that are lower.",
 				X:    page.Axis{Name: "loss", Log: true}, Y: page.Axis{Name: "share", Zero: true},
 				Series: []page.Series{{Name: name, Shape: page.Steps, X: edges, Y: shares[0]}}},
 		},
 	}
+	if run.Lengths == nil { // chunks of one length
+		x, y := byPosition(p.Losses, run)
+		of.Parts = slices.Insert(of.Parts, 2, page.Part(&page.Plot{Title: "Loss by position",
+			Note: "Mean of -ln p of the token at a position of the chunk, over all chunks, some positions together.",
+			X:    page.Axis{Name: "position"}, Y: page.Axis{Name: "loss", Zero: true},
+			Series: []page.Series{{Name: name, X: x, Y: y}}}))
+	}
+	of.Parts = slices.Insert(of.Parts, 1, categoryPart(r.Categories)...)
 	if c := r.F16Cache; c != nil {
 		of.Parts = slices.Insert(of.Parts, 1, page.Part(&page.Table{Title: "KV cache",
 			Note: "Compared with the model with a cache of F16: the divergence of Kullback and Leibler, in nats; the ratio is " +
@@ -193,11 +207,13 @@ func comparePage(r *compareResult, run eval.Run) *page.Page {
 			row = append(row, page.Small(q))
 		}
 		quantiles.Rows = append(quantiles.Rows, row)
-		x, y := byPosition(c.Divergences, run)
-		for k, v := range y {
-			y[k] = max(v, lowDivergence)
+		if run.Lengths == nil { // chunks of one length
+			x, y := byPosition(c.Divergences, run)
+			for k, v := range y {
+				y[k] = max(v, lowDivergence)
+			}
+			byPos.Series = append(byPos.Series, page.Series{Name: name, X: x, Y: y})
 		}
-		byPos.Series = append(byPos.Series, page.Series{Name: name, X: x, Y: y})
 		layers := page.Series{Name: name, Shape: page.Dots}
 		for k, d := range c.Layers {
 			layers.X, layers.Y = append(layers.X, float64(k)), append(layers.Y, d.RMS)
@@ -207,14 +223,17 @@ func comparePage(r *compareResult, run eval.Run) *page.Page {
 		bySize.Series = append(bySize.Series, page.Series{Name: name, Shape: page.Alone, X: []float64{m.BPW},
 			Y: []float64{max(c.Divergence.Mean, lowDivergence)}})
 	}
-	p := &page.Page{Title: "Compared with " + base, About: about(r.textResult, r.costResult),
+	p := &page.Page{Title: "Compared with " + base, About: about(r.pairsResult, r.costResult),
 		Parts: []page.Part{figures}}
 	if len(r.Models) > 1 && slices.ContainsFunc(r.Models, func(m modelResult) bool {
 		return m.Cache == nil || m.BPW != r.Models[0].BPW
 	}) {
 		p.Parts = append(p.Parts, bySize)
 	}
-	p.Parts = append(p.Parts, byPos)
+	p.Parts = append(p.Parts, r.categoryPart(names)...)
+	if byPos.Series != nil {
+		p.Parts = append(p.Parts, byPos)
+	}
 	if slices.ContainsFunc(r.Models, func(m modelResult) bool { return m.found.Layers != nil }) {
 		p.Parts = append(p.Parts, byLayer)
 	}

@@ -28,13 +28,13 @@ func imatrixCommand() *cli.Command {
 		Name:      "imatrix",
 		Usage:     "make an importance matrix",
 		ArgsUsage: "[MODEL]",
-		Description: "MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" + sourceHelp + "\n\n" +
+		Description: "MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" + sourceHelp + "\n\n" + streamHelp + "\n\n" +
 			"The file holds, for each column of the matrices in the blocks, the sum of the squares\n" +
 			"of its input activations over all tokens of all chunks: the file of llama-imatrix, but\n" +
 			"with exact arithmetic. Without MODEL and text the files of --in-file are merged.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Main: strings.Fields(
-				"file escape ctx-size chunks output format in-file save-every process-output parse-special part " +
+				"file chats ctx-size chunks output format in-file save-every process-output parse-special part " +
 					"finish json force threads progress via"),
 			Elsewhere: []string{"importance", "calibrate"},
 			Examples: []string{"ggeval imatrix -f calibration.txt -o imatrix.gguf model-F16.gguf",

@@ -195,12 +195,21 @@ type reading struct {
 	vocab  *vocab.Vocab
 	run    eval.Run
 	tokens int // of the whole text
+	// dialogues are conversations in place of chunks, or nil. Then run describes them and is not run itself.
+	dialogues     *dialogues
+	conversations int
 }
 
 // result returns the sizes of the text.
 func (t *reading) result(in *input) pairsResult {
-	return pairsResult{Source: in.Source, textResult: textResult{File: in.File, Tokens: t.tokens, Chunk: t.run.Chunk,
-		Chunks: t.run.Chunks()}}
+	r := pairsResult{Source: in.Source, Conversations: t.conversations, textResult: textResult{File: in.File,
+		Tokens: t.tokens, Chunk: t.run.Chunk, Chunks: t.run.Chunks()}}
+	if t.dialogues != nil {
+		if r.LossOf = "all"; in.Chats.Answers {
+			r.LossOf = "assistant"
+		}
+	}
+	return r
 }
 
 // ran returns the number of tokens that go through a model.
@@ -211,6 +220,9 @@ func (t *reading) ids() []int32 { return append(slices.Concat(t.run.Sources...),
 
 // longest returns the number of tokens of the longest chunk or source.
 func (t *reading) longest() int {
+	if t.dialogues != nil {
+		return t.dialogues.longest()
+	}
 	n := t.run.Chunk
 	for i, ids := range t.run.Sources {
 		n = max(n, len(ids), t.run.Lengths[i])
@@ -245,10 +257,14 @@ func (in *input) load(ctx context.Context, cmd *cli.Command, path string,
 	r := new(reader)
 	var err error
 	files := []string{in.File}
-	if in.Source != "" {
+	var lines []byte // of conversations
+	switch {
+	case in.Chats != nil:
+		lines, err = texts.Load(in.File)
+	case in.Source != "":
 		files = append(files, in.Source)
 		r.pairs, err = in.pairs(cmd)
-	} else {
+	default:
 		r.text, err = in.read(cmd)
 	}
 	if err != nil {
@@ -272,6 +288,8 @@ func (in *input) load(ctx context.Context, cmd *cli.Command, path string,
 		}
 	case c.Model.Decodes():
 		err = needSource(cmd, path, c.Source.Architecture())
+	case in.Chats != nil:
+		err = r.converse(ctx, cmd, in, lines)
 	default:
 		r.run, r.tokens, err = texts.Chunks(tool.Warning(cmd), c.Source, r.vocab, in.File, r.text, in.Text)
 	}
@@ -281,6 +299,27 @@ func (in *input) load(ctx context.Context, cmd *cli.Command, path string,
 	}
 	in.settle(&r.run)
 	return r, nil
+}
+
+// converse sets what is run to conversations.
+func (r *reader) converse(ctx context.Context, cmd *cli.Command, in *input, lines []byte) error {
+	warn := tool.Warning(cmd)
+	chats, err := in.readChats(ctx, r.candidate, lines)
+	if err != nil {
+		return err
+	}
+	if in.Stream {
+		r.conversations, r.text = len(chats.List), chats.Stream(r.vocab, warn)
+		r.run, r.tokens, err = texts.Chunks(warn, r.Source, r.vocab, in.File, r.text, in.Text)
+		return err
+	}
+	if r.dialogues, r.run, err = in.dialogues(chats, r.vocab, warn); err != nil {
+		return err
+	}
+	r.conversations, r.tokens = len(r.dialogues.sequences), r.ran()
+	texts.WarnUnknown(warn, r.Source, r.vocab, in.File, r.ids())
+	texts.WarnLong(warn, r.Source, r.longest())
+	return nil
 }
 
 // needSource is the error about a text for an encoder-decoder.

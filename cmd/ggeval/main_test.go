@@ -79,6 +79,19 @@ func TestEveryFlag(t *testing.T) {
 		maps.Copy(all, rows)
 		return all
 	}
+	chats := func(rows map[string]flagtest.Row, loss bool) map[string]flagtest.Row {
+		rows["chats"] = set("Text.ParseSpecial", "true", "--chats")
+		rows["template"] = set("Chats.Template", "n", "--template", "n", "--chats")
+		rows["template-arguments"] = set("Chats.Variables.Names", "[a]", "--template-arguments", `{"a": 1}`, "--chats")
+		if loss {
+			base := []string{"MODEL", "MODEL", "-f", "t", "--chats"}
+			if rows["kl-divergence-base"].Args == nil {
+				base = base[1:]
+			}
+			rows["loss"] = flagtest.Row{Field: "Chats.Answers", Want: "false", Args: []string{"--loss", "all"}, Base: base}
+		}
+		return rows
+	}
 	source := set("Source", "s", "--source", "s")
 	special := set("Text.ParseSpecial", "true", "--parse-special")
 	stride := set("Text.Stride", "8", "--stride", "8")
@@ -101,7 +114,7 @@ func TestEveryFlag(t *testing.T) {
 			"save-logits": set("Logits", "t2", "--save-logits", "t2"),
 		})
 		maps.Copy(rows, cache)
-		flagtest.Check(t, perplexityCommand, parsePerplexity, []string{"MODEL", "-f", "t"}, rows)
+		flagtest.Check(t, perplexityCommand, parsePerplexity, []string{"MODEL", "-f", "t"}, chats(rows, true))
 	})
 	t.Run("compare", func(t *testing.T) {
 		checked["compare"] = true
@@ -114,7 +127,7 @@ func TestEveryFlag(t *testing.T) {
 			"kl-divergence-base": set("Saved", "t2", "--kl-divergence-base", "t2"),
 			"cache-types":        set("Caches", "[q8_0 q8_0:q4_0]", "--cache-types", "q8_0,q8_0:q4_0"),
 		})
-		flagtest.Check(t, compareCommand, parseCompare, []string{"BASE", "MODEL", "-f", "t"}, rows)
+		flagtest.Check(t, compareCommand, parseCompare, []string{"BASE", "MODEL", "-f", "t"}, chats(rows, true))
 	})
 	t.Run("sensitivity", func(t *testing.T) {
 		checked["sensitivity"] = true
@@ -131,7 +144,7 @@ func TestEveryFlag(t *testing.T) {
 	t.Run("imatrix", func(t *testing.T) {
 		checked["imatrix"] = true
 		flagtest.Check(t, imatrixCommand, parseImatrix, []string{"MODEL", "-f", "t", "-o", "o"},
-			with(map[string]flagtest.Row{
+			chats(with(map[string]flagtest.Row{
 				"source": source, "output": set("Out", "o2", "--output", "o2"), "format": set("Format", "dat", "--format", "dat"),
 				"process-output": set("Collect.Output", "true", "--process-output"),
 				"parse-special":  special,
@@ -142,7 +155,7 @@ func TestEveryFlag(t *testing.T) {
 				"sum-chunks": set("Collect.Group", "5", "--sum-chunks", "5"),
 				"part":       set("Shares.Part", "3-of-16", "--part", "3/16", "--sum-chunks", "5"),
 				"finish":     set("Shares.Finish", "true", "--finish", "--sum-chunks", "5"),
-			}))
+			}), false))
 	})
 	t.Run("embed", func(t *testing.T) {
 		checked["embed"] = true

@@ -24,14 +24,14 @@ func perplexityCommand() *cli.Command {
 		Name:      "perplexity",
 		Usage:     "measure how well a model predicts a text",
 		ArgsUsage: "MODEL",
-		Description: "MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" + sourceHelp + "\n\n" +
+		Description: "MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" + sourceHelp + "\n\n" + chatHelp + "\n\n" +
 			"The second half of each chunk is predicted, token by token, except its first token.\n" +
 			"The perplexity is exp(mean of -ln p) over these tokens, with one standard error:\n" +
 			"the figure of llama-perplexity, but with exact arithmetic.\n\n" + cacheHelp + "\n" +
 			"The divergence from the probabilities with a cache of F16 is printed, too.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{Main: strings.Fields(
-			"file source escape ctx-size chunks stride cache-type-k cache-type-v save-logits part finish part-files html " +
-				"json force threads progress via remote"),
+			"file source chats loss ctx-size chunks cache-type-k cache-type-v save-logits part finish html json " +
+				"force threads progress via"),
 			Elsewhere: []string{"ppl"}, Examples: []string{"ggeval perplexity -f text.txt model-Q4_K_M.gguf",
 				"ggeval perplexity -f german.txt --source english.txt t5-Q4_K_M.gguf"},
 			Result: append(tool.Prints[perplexityResult](), tool.Prints[partResult]()...)}.Metadata(),
@@ -64,6 +64,8 @@ type perplexityResult struct {
 	Loss number `json:"loss"`
 	// Running is the perplexity after each chunk.
 	Running []number `json:"running"`
+	// Categories are those of conversations.
+	Categories []categoryResult `json:"categories,omitempty"`
 	// Logits is the file of --save-logits.
 	Logits      string `json:"saved_logits,omitempty"`
 	LogitsBytes int64  `json:"saved_logits_bytes,omitempty"`
@@ -158,6 +160,10 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 	}
 	result.Stride, result.Predicted = r.Text.Stride, p.Predicted
 	result.Logits, result.LogitsBytes = r.Logits, saved
+	result.Categories = m.dialogues.categories()
+	for i := range result.Categories {
+		result.Categories[i].set(p.Losses)
+	}
 	w := cmd.Root().Writer
 	if r.JSON {
 		if err := tool.WriteJSON(w, result); err != nil {
@@ -168,6 +174,7 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 			m.Source.BPW())
 		fmt.Fprintln(w, result.pairsResult)
 		fmt.Fprintf(w, "Final estimate: PPL = %.4f +/- %.5f\n", p.Value, p.Error)
+		categoryTable(w, result.Categories)
 		if r.Logits != "" {
 			fmt.Fprintf(tool.InfoWriter(cmd), "%s: %s, probabilities of %d positions\n", r.Logits, tool.Bytes(saved), p.Predicted)
 		}
@@ -237,7 +244,11 @@ func (x *losing) models() int {
 
 // run runs all chunks.
 func (x *losing) run(ctx context.Context) (err error) {
-	if x.f16 == nil {
+	switch {
+	case x.f16 == nil && x.dialogues != nil:
+		x.found, err = x.dialogues.perplexity(ctx, x.Model, x.reading.run)
+		return err
+	case x.f16 == nil:
 		x.found, err = x.Model.Perplexity(ctx, x.reading.run)
 		return err
 	}
@@ -250,6 +261,9 @@ func (x *losing) run(ctx context.Context) (err error) {
 
 // measure compares the model with f16 over chunks [from, to).
 func (x *losing) measure(ctx context.Context, from, to int) ([]*eval.Measured, error) {
+	if x.dialogues != nil {
+		return eval.MeasureSequences(ctx, x.f16, []*eval.Model{x.Model}, x.dialogues.sequences, options(x.reading.run))
+	}
 	return eval.Measure(ctx, x.f16, []*eval.Model{x.Model}, x.reading.run, from, to)
 }
 
@@ -336,7 +350,16 @@ func (t textResult) predicted() string {
 }
 
 func (t pairsResult) String() string {
-	if t.Source == "" {
+	switch {
+	case t.LossOf != "":
+		s := fmt.Sprintf("%s: %d tokens, %d conversations", t.File, t.Tokens, t.Conversations) + t.predicted()
+		if t.Predicted > 0 {
+			s += ": " + t.predictedOf()
+		}
+		return s
+	case t.Conversations > 0:
+		return fmt.Sprintf("%d conversations of ", t.Conversations) + t.textResult.String()
+	case t.Source == "":
 		return t.textResult.String()
 	}
 	return fmt.Sprintf("%s for %s: %d tokens, %d pairs of lines", t.File, t.Source, t.Tokens, t.Chunks) + t.predicted()

@@ -35,6 +35,10 @@ type textResult struct {
 type pairsResult struct {
 	textResult
 	Source string `json:"source,omitempty"` // the file of the sources; "" if the text has none
+	// Conversations is how many the text has, 0 if it is another one.
+	Conversations int `json:"conversations,omitempty"`
+	// LossOf says whose tokens of conversations are predicted: assistant or all.
+	LossOf string `json:"loss_of,omitempty"`
 }
 
 // cacheResult is the KV cache of a model; nil for that of F32.

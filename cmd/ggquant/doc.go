@@ -28,6 +28,10 @@
 //	                           (0: all)
 //	--process-output           collect importance for the output matrix, too
 //	--parse-special            parse names of control tokens in the text as these tokens
+//	--chats                    the text is conversations in JSON, one a line: IN's chat template makes one text of them,
+//	                           as for "ggeval imatrix --chats" (docs/judging.md)
+//	--template NAME            use this chat template (default: tool_use with tools if there is one, else the default one)
+//	--template-arguments JSON  set variables of the chat template to the members of an object
 //
 // With --calibrate the output is the same as with a matrix made before by "ggeval imatrix -o imatrix.gguf" from the
 // same input with the same flags: the output records that name and the text's, both without folders. The model is run

@@ -12,7 +12,7 @@
 //	ggtool imatrix convert|strip|fill|remap [flags] FILE OUT
 //	ggtool meta [flags] FILE
 //	ggtool name [flags] NAME...
-//	ggtool render [flags] MODEL
+//	ggtool render [flags] MODEL [SOURCE]
 //	ggtool split [flags] FILE PREFIX
 //	ggtool merge [flags] FIRST OUT
 //	ggtool endian [--to big|little] FILE OUT
@@ -183,10 +183,15 @@
 // # Render
 //
 // Prints the text that the chat template of a GGUF file, a checkpoint directory or hf://ORG/NAME makes of a
-// conversation, as transformers does, with special tokens as texts.
+// conversation, as transformers does, with special tokens as texts. With SOURCE, another model, what the templates of
+// both make of a fixed set of conversations is compared, without printing any.
 //
 //	--messages FILE            the conversation: a JSON list of messages, or an object with messages, tools, documents
 //	                           and variables of the template; - reads standard input (default: a short example)
+//	--chats                    each line of that file is a conversation: print all as the one text that ggeval and
+//	                           ggquant take with --chats, without BOS at its beginning, which llama-imatrix adds, and
+//	                           with a newline at its end, which it takes away (docs/judging.md)
+//	--print-template           print the template itself
 //	--tools FILE               give the template these tools: a JSON list of functions
 //	--no-generation-prompt     leave out what precedes an answer of the model
 //	--template NAME            use this template (default: tool_use with tools if there is one, else the default one)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,44 +14,54 @@ import (
 	"ggforge/checkpoint"
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/runs"
+	"ggforge/eval/texts"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/io/mmap"
 	"ggforge/internal/text/pyjson"
 	"ggforge/tokenizer/chat"
+	"ggforge/tokenizer/vocab"
 )
 
 func renderCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "render",
-		Usage:     "print the text that a model's chat template makes of a conversation",
-		ArgsUsage: "MODEL",
+		Usage:     "print the text that a model's chat template makes of a conversation, or compare templates",
+		ArgsUsage: "MODEL [SOURCE]",
 		Description: "MODEL is a GGUF file, or a checkpoint directory, or one of them on a server:\n" +
 			"hf://ORG/NAME/FILE.gguf, hf://ORG/NAME. Prints the text as transformers makes it, with\n" +
 			"special tokens as texts. Without --messages, the conversation is a short example.\n\n" +
 			"FILE of --messages is a JSON list of messages (role, content, tool_calls …), or an object\n" +
-			"with messages, tools, documents and further variables of the template.\n\n" +
+			"with messages, tools, documents and further variables of the template. With --chats each\n" +
+			"line of it is such a conversation, and all of them are one text: the one that ggeval and\n" +
+			"ggquant take with that flag, for llama-imatrix -f FILE --parse-special. It lacks a BOS at\n" +
+			"its beginning, which that program adds, and has the newline at its end that it takes away.\n\n" +
+			"With SOURCE, another model, what the templates of both make of a fixed set of\n" +
+			"conversations is compared: exit code 6 if they differ.\n\n" +
 			"strftime_now, by which templates print the day, shows " + chat.Fixed.Format(time.DateOnly) +
 			", unless --date is given.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"chat-template", "apply-template"},
 			Examples: []string{"ggtool render model.gguf",
-				"ggtool render --messages chat.json --no-generation-prompt hf://org/Model"},
+				"ggtool render --messages chat.json --no-generation-prompt hf://org/Model",
+				"ggtool render --messages chats.jsonl --chats model.gguf > calibration.txt",
+				"ggtool render model-Q4_K_M.gguf hf://org/Model"},
 			Result: tool.Prints[rendered](),
 		}.Metadata(),
 		Flags: tool.Flags(
 			tool.Flag{Name: "messages", Value: tool.File, Effect: tool.ReadsFile,
 				Usage: "render the conversation in the JSON file `FILE`; - reads standard input"},
+			chatsFlag(),
 			tool.Flag{Name: "tools", Value: tool.File, Effect: tool.ReadsFile,
 				Usage: "give the template the tools in the JSON file `FILE`, a list of functions"},
 			tool.Flag{Name: "no-generation-prompt", Effect: tool.SetsBytes,
 				Usage: "leave out what precedes an answer of the model (add_generation_prompt is false)"},
-			tool.Flag{Name: "template", Value: tool.Text, Effect: tool.SetsBytes,
-				Usage: "use the template `NAME` (default: tool_use with tools if there is one, else the default one)"},
-			tool.Flag{Name: "template-arguments", Value: tool.Text, Effect: tool.SetsBytes,
-				Usage: "set variables of the template to the members of `JSON`, an object"},
+			runs.TemplateFlag(),
+			runs.TemplateArgumentsFlag(),
 			tool.Flag{Name: "date", Value: tool.Text, Effect: tool.SetsBytes,
 				Usage: "the day that templates print is `DATE`, such as 2026-11-26"},
+			tool.Flag{Name: "print-template", Effect: tool.SetsBytes,
+				Usage: "print the template itself instead of what it makes of a conversation"},
 			aloneFlag(),
 			tool.JSONFlag(),
 		),
@@ -60,34 +69,43 @@ func renderCommand() *cli.Command {
 	}
 }
 
+// chatsFlag returns --chats.
+func chatsFlag() tool.Flag {
+	f := tool.Shared("chats", "each line of --messages is a conversation: print all of them as one text")
+	f.With = []string{"messages"}
+	return f
+}
+
 // renderRequest has the flags and arguments.
 type renderRequest struct {
-	Model           string
+	Model, Source   string
 	Messages, Tools string // files
+	Chats, Print    bool
 	Template        string
 	Day             string
 	Alone, JSON     bool
+	Variables       *pyjson.Object
 	Input           chat.Input
 }
 
 func parseRender(cmd *cli.Command) (r renderRequest, err error) {
-	args, err := tool.Args(cmd, 1, 1)
+	args, err := tool.Args(cmd, 1, 2)
 	if err != nil {
 		return r, err
 	}
-	r = renderRequest{Template: cmd.String("template"), Alone: cmd.Bool("alone"),
-		JSON: cmd.Bool("json")}
+	r = renderRequest{Template: cmd.String("template"), Alone: cmd.Bool("alone"), JSON: cmd.Bool("json"),
+		Chats: cmd.Bool("chats"), Print: cmd.Bool("print-template")}
 	if r.Model, err = runs.InputPath(cmd, args[0]); err != nil {
 		return r, err
 	}
-	r.Input.AddGenerationPrompt = !cmd.Bool("no-generation-prompt")
-	if text := cmd.String("template-arguments"); text != "" {
-		v, err := pyjson.Parse([]byte(text))
-		o, ok := v.(*pyjson.Object)
-		if err != nil || !ok {
-			return r, fault.Errorf(fault.Usage, "--template-arguments %s: want a JSON object", pyjson.Quote(text))
+	if len(args) > 1 {
+		if r.Source, err = runs.InputPath(cmd, args[1]); err != nil {
+			return r, err
 		}
-		r.Input.Extra = o
+	}
+	r.Input.AddGenerationPrompt = !cmd.Bool("no-generation-prompt")
+	if r.Variables, err = runs.TemplateArguments(cmd); err != nil {
+		return r, err
 	}
 	if r.Day = cmd.String("date"); r.Day != "" {
 		day, err := time.Parse(time.DateOnly, r.Day)
@@ -99,23 +117,49 @@ func parseRender(cmd *cli.Command) (r renderRequest, err error) {
 	if r.Messages, err = tool.FileValue(cmd, "messages"); err != nil {
 		return r, err
 	}
-	r.Tools, err = tool.FileValue(cmd, "tools")
+	if r.Tools, err = tool.FileValue(cmd, "tools"); err != nil {
+		return r, err
+	}
+	lone := func(what string, flags ...string) error {
+		for _, name := range flags {
+			if cmd.IsSet(name) {
+				return fault.Errorf(fault.Usage, "%s and --%s: want one of them", what, name)
+			}
+		}
+		return nil
+	}
+	switch {
+	case r.Source != "":
+		err = lone("a SOURCE to compare with", "messages", "tools", "no-generation-prompt", "template",
+			"template-arguments", "date", "print-template")
+	case r.Print:
+		err = lone("--print-template", "messages", "tools", "no-generation-prompt", "template-arguments", "date")
+	case r.Chats:
+		err = lone("--chats", "tools", "no-generation-prompt", "date")
+	}
 	return r, err
 }
 
 // rendered is the JSON output.
 type rendered struct {
-	Template  string   `json:"template"`  // its name
-	Templates []string `json:"templates"` // the names of all
+	Template  string   `json:"template,omitempty"` // its name
+	Templates []string `json:"templates"`          // the names of all
 	Text      string   `json:"text"`
 	// Assistant has the ranges of bytes that the template marks as words of the assistant.
 	Assistant [][2]int `json:"assistant,omitempty"`
+	// Conversations is how many the text has, with --chats.
+	Conversations int `json:"conversations,omitempty"`
+	// Differences are those from the templates of SOURCE.
+	Differences []string `json:"differences,omitempty"`
 }
 
 func render(ctx context.Context, cmd *cli.Command) error {
 	r, err := parseRender(cmd)
 	if err != nil {
 		return err
+	}
+	if r.Chats {
+		return r.renderChats(ctx, cmd)
 	}
 	if err := r.conversation(); err != nil {
 		return err
@@ -124,41 +168,112 @@ func render(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	t := list.For(r.Input.Tools != nil)
-	if r.Template != "" {
-		t = list.Named(r.Template)
+	if r.Source != "" {
+		return r.compare(ctx, cmd, list)
 	}
-	var names []string
-	for _, t := range list {
-		names = append(names, t.Name)
-	}
-	if t == nil {
-		switch {
-		case len(list) == 0:
-			return fault.Errorf(fault.Refused, "%s: has no chat template", r.Model)
-		case r.Template == "":
-			return fault.Errorf(fault.Refused, "%s: has no default chat template, but %s: --template takes one",
-				r.Model, fault.List(names))
-		}
-		return fault.Errorf(fault.Refused, "%s: has no chat template %q, but %s", r.Model, r.Template, fault.List(names))
-	}
-	text, err := t.Render(ctx, r.Input)
+	t, err := list.Choose(r.Template, r.Input.Tools != nil)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.Model, err)
 	}
-	if r.JSON {
-		return tool.WriteJSON(tool.Output(ctx, cmd), rendered{t.Name, names, text.Text, text.Assistant})
+	text := chat.Text{Text: t.Source}
+	if !r.Print {
+		if text, err = t.Render(ctx, r.Input); err != nil {
+			return fmt.Errorf("%s: %w", r.Model, err)
+		}
 	}
-	_, err = io.WriteString(tool.Exact(ctx, cmd), text.Text)
+	return r.print(ctx, cmd, rendered{Template: t.Name, Templates: templateNames(list), Text: text.Text,
+		Assistant: text.Assistant})
+}
+
+// print prints a text, exactly, or the JSON object.
+func (r *renderRequest) print(ctx context.Context, cmd *cli.Command, result rendered) error {
+	if r.JSON {
+		return tool.WriteJSON(tool.Output(ctx, cmd), result)
+	}
+	_, err := io.WriteString(tool.Exact(ctx, cmd), result.Text)
 	return err
+}
+
+func templateNames(list chat.Templates) (names []string) {
+	for _, t := range list {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// compare compares templates with those of the source.
+func (r *renderRequest) compare(ctx context.Context, cmd *cli.Command, list chat.Templates) error {
+	source, err := chatTemplates(ctx, r.Source, r.Alone)
+	if err != nil {
+		return err
+	}
+	found, err := chat.Compare(ctx, list, source)
+	if err != nil {
+		return err
+	}
+	result := rendered{Templates: templateNames(list)}
+	for _, d := range found {
+		result.Differences = append(result.Differences, d.String())
+	}
+	w := tool.Output(ctx, cmd)
+	switch {
+	case r.JSON:
+		err = tool.WriteJSON(w, result)
+	case found == nil:
+		_, err = fmt.Fprintf(w, "%s: the %d chat templates make the same texts as those of %s\n", r.Model, len(list), r.Source)
+	default:
+		_, err = fmt.Fprintf(w, "%s: %s\n", r.Model, strings.Join(result.Differences, "\n"+r.Model+": "))
+	}
+	if err == nil && found != nil {
+		err = tool.ErrDiffers
+	}
+	return err
+}
+
+// renderChats prints the conversations of a file as one text.
+func (r *renderRequest) renderChats(ctx context.Context, cmd *cli.Command) error {
+	data, err := messages(r.Messages, texts.Load)
+	if err != nil {
+		return err
+	}
+	var result rendered
+	var failed error
+	ok, err := withMetadata(ctx, r.Model, r.Alone, func(m gguf.Metadata) error {
+		list, err := chat.FromMetadata(m)
+		if err != nil {
+			return err
+		}
+		v, err := vocab.New(m)
+		if err != nil {
+			return err
+		}
+		chats, err := texts.ReadChats(ctx, m, r.Model, r.Messages, data,
+			texts.ChatOptions{Template: r.Template, Variables: r.Variables})
+		if failed = err; err != nil {
+			return nil // it names the file
+		}
+		result = rendered{Templates: templateNames(list), Text: chats.Stream(v, tool.Warning(cmd)), Conversations: len(chats.List)}
+		return nil
+	})
+	switch err = errors.Join(err, failed); {
+	case err != nil:
+		return err
+	case !ok:
+		return fault.Errorf(fault.Usage, "%s: want a GGUF file: whether texts begin with BOS is in its metadata", r.Model)
+	case !r.JSON:
+		result.Text += "\n"
+	}
+	return r.print(ctx, cmd, result)
 }
 
 // conversation reads the messages, or takes an example, and the tools.
 func (r *renderRequest) conversation() error {
-	if err := r.readMessages(); err != nil || r.Tools == "" {
+	err := r.readMessages()
+	r.Input.Add(r.Variables)
+	if err != nil || r.Tools == "" {
 		return err
 	}
-	data, err := messages(r.Tools)
+	data, err := messages(r.Tools, side)
 	if err != nil {
 		return err
 	}
@@ -180,59 +295,32 @@ func (r *renderRequest) readMessages() error {
 			chat.Message("user", "What does defer do in Go?")}
 		return nil
 	}
-	data, err := messages(r.Messages)
+	data, err := messages(r.Messages, side)
 	if err != nil {
 		return err
 	}
 	return r.parseMessages(data)
 }
 
-// parseMessages is readMessages for the content of the file.
+// parseMessages is readMessages for the content of the file. What the command line sets wins.
 func (r *renderRequest) parseMessages(data []byte) error {
 	v, err := pyjson.Parse(data)
+	var in chat.Input
+	if err == nil {
+		in, err = chat.ParseInput(v)
+	}
 	if err != nil {
 		return fault.Errorf(fault.Usage, "%s: %w", r.Messages, err)
 	}
-	if o, ok := v.(*pyjson.Object); ok {
-		v = o.Get("messages")
-		for _, name := range o.Names {
-			switch name {
-			case "messages":
-			case "tools", "documents":
-				l, ok := o.Get(name).([]any)
-				if !ok && o.Get(name) != nil {
-					return fault.Errorf(fault.Usage, "%s: %s: %s, want a list", r.Messages, name,
-						pyjson.Describe(o.Get(name)))
-				}
-				if name == "tools" {
-					r.Input.Tools = l
-				} else {
-					r.Input.Documents = l
-				}
-			default: // what the command line sets wins
-				if r.Input.Extra == nil {
-					r.Input.Extra = pyjson.NewObject()
-				}
-				if !slices.Contains(r.Input.Extra.Names, name) {
-					r.Input.Extra.Names = append(r.Input.Extra.Names, name)
-					r.Input.Extra.Values[name] = o.Get(name)
-				}
-			}
-		}
-	}
-	list, ok := v.([]any)
-	if !ok {
-		return fault.Errorf(fault.Usage, "%s: %s, want a list of messages, or an object with messages", r.Messages,
-			pyjson.Describe(v))
-	}
-	r.Input.Messages = list
+	in.AddGenerationPrompt, in.Date = r.Input.AddGenerationPrompt, r.Input.Date
+	r.Input = in
 	return nil
 }
 
 // messages reads a file, or standard input for -.
-func messages(path string) ([]byte, error) {
+func messages(path string, read func(path string) ([]byte, error)) ([]byte, error) {
 	if path != "-" {
-		return side(path)
+		return read(path)
 	}
 	data, err := io.ReadAll(io.LimitReader(os.Stdin, maxSide+1))
 	if err == nil && len(data) > maxSide {
@@ -252,29 +340,18 @@ func chatTemplates(ctx context.Context, model string, alone bool) (chat.Template
 }
 
 func readTemplates(ctx context.Context, model string, alone bool) (list chat.Templates, err error) {
-	var dir *checkpoint.Dir
-	remote := checkpoint.IsRemote(model)
-	switch info, statErr := os.Stat(model); {
-	case remote && !strings.HasSuffix(model, ".gguf"):
-		dir, err = checkpoint.OpenRemote(ctx, model, checkpoint.Options{Remote: tool.Remote()})
-	case !remote && statErr == nil && info.IsDir():
-		dir, err = checkpoint.Open(model, checkpoint.Options{})
-	default:
-		var set *gguf.Set
-		if remote {
-			set, err = checkpoint.OpenHeader(ctx, model, alone, tool.Remote())
-		} else {
-			set, err = open(model, alone)
-		}
-		if err != nil {
-			return nil, err
-		}
-		defer set.Close()
-		err = mmap.Guard(model, func() (err error) { list, err = chat.FromMetadata(set.Metadata()); return err })
-		if err != nil {
-			err = fmt.Errorf("%s: %w", model, err)
-		}
+	ok, err := withMetadata(ctx, model, alone, func(m gguf.Metadata) (err error) {
+		list, err = chat.FromMetadata(m)
+		return err
+	})
+	if ok || err != nil {
 		return list, err
+	}
+	var dir *checkpoint.Dir
+	if checkpoint.IsRemote(model) {
+		dir, err = checkpoint.OpenRemote(ctx, model, checkpoint.Options{Remote: tool.Remote()})
+	} else {
+		dir, err = checkpoint.Open(model, checkpoint.Options{})
 	}
 	if err != nil {
 		return nil, err
@@ -284,4 +361,26 @@ func readTemplates(ctx context.Context, model string, alone bool) (list chat.Tem
 		err = fmt.Errorf("%s: %w", model, err)
 	}
 	return list, err
+}
+
+// withMetadata calls f with the metadata of a GGUF file, which may be on a server; ok is false for a checkpoint.
+func withMetadata(ctx context.Context, model string, alone bool, f func(m gguf.Metadata) error) (ok bool, err error) {
+	var set *gguf.Set
+	remote := checkpoint.IsRemote(model)
+	switch info, statErr := os.Stat(model); {
+	case remote && !strings.HasSuffix(model, ".gguf"), !remote && statErr == nil && info.IsDir():
+		return false, nil
+	case remote:
+		set, err = checkpoint.OpenHeader(ctx, model, alone, tool.Remote())
+	default:
+		set, err = open(model, alone)
+	}
+	if err != nil {
+		return true, err
+	}
+	defer set.Close()
+	if err = mmap.Guard(model, func() error { return f(set.Metadata()) }); err != nil {
+		err = fmt.Errorf("%s: %w", model, err)
+	}
+	return true, err
 }

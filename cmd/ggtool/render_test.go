@@ -66,6 +66,19 @@ func TestRender(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	run(5, "has no chat template", none)
+	if got := run(0, "", "--print-template", model); got != turnsTemplate {
+		t.Errorf("got %q, want the template", got)
+	}
+	other := dir + "other.gguf"
+	templated(t, other, strings.ReplaceAll(turnsTemplate, "m.content", "m['content']"))
+	run(0, "the 1 chat templates make the same texts as those of "+other, model, other)
+	templated(t, other, turnsTemplate+"!")
+	run(6, `chat template "default": conversation "user": differs at line 3, column 1`, model, other)
+	if got := run(6, "", "--json", model, other); !strings.Contains(got, `"differences": [`) {
+		t.Errorf("got %s", got)
+	}
+	run(2, "a SOURCE to compare with and --template: want one of them", "--template", "x", model, other)
+	run(2, "--print-template and --messages", "--print-template", "--messages", "x", model)
 	run(5, `has no chat template "x", but default`, "--template", "x", model)
 	run(2, "want a list of messages", "--messages", write("bad.json", `{"tools": []}`), model)
 	run(2, "want a list of functions", "--tools", write("bad.json", `{"tools": []}`), model)
@@ -82,6 +95,45 @@ func TestRender(t *testing.T) {
 	if got := run(0, "", checkpoint); got != "2<e>" {
 		t.Errorf("got %q", got)
 	}
+}
+
+// TestRenderChats prints the conversations of a file as one text: without BOS at the beginning, which llama-imatrix
+// adds, and with a newline at the end, which it takes away.
+func TestRenderChats(t *testing.T) {
+	dir := t.TempDir() + "/"
+	model, chats := dir+"m.gguf", dir+"c.jsonl"
+	ids := gguf.Metadata{
+		{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
+		{Key: "tokenizer.ggml.model", Value: gguf.String("llama")},
+		{Key: "tokenizer.ggml.tokens", Value: gguf.Strings([]string{"<unk>", "<s>", "</s>", "a"})},
+		{Key: "tokenizer.ggml.scores", Value: gguf.Float32s([]float32{0, 0, 0, 0})},
+		{Key: "tokenizer.ggml.token_type", Value: gguf.Int32s([]int32{2, 3, 3, 1})},
+		{Key: "tokenizer.ggml.bos_token_id", Value: gguf.Uint32(1)},
+		{Key: "tokenizer.ggml.eos_token_id", Value: gguf.Uint32(2)},
+		{Key: "tokenizer.chat_template", Value: gguf.String(`{{ bos_token }}{% for m in messages %}{{ m.content }}` +
+			`{{ eos_token }}{{ mood }}` + "{{ '\n' }}" + `{% endfor %}`)},
+	}
+	for path, data := range map[string][]byte{model: gguf.AppendHeader(nil, ids, nil, 32),
+		chats: []byte(`[{"role": "user", "content": "a"}]` + "\n" + `{"messages": [{"role": "user", "content": "b"}], "mood": 1}`)} {
+		if err := os.WriteFile(path, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := expect(t, "render", "--messages", chats, "--chats")
+	if got := run(0, "", model); got != "a</s>\n<s>b</s>1\n\n" {
+		t.Errorf("got %q", got)
+	}
+	if got := run(0, "", "--json", "--template-arguments", `{"mood": 2}`, model); !strings.Contains(got,
+		`"text": "a</s>2\n<s>b</s>2\n"`) || !strings.Contains(got, `"conversations": 2`) {
+		t.Errorf("got %s", got)
+	}
+	run(2, "want a GGUF file", dir)
+	run(2, "--chats and --date", "--date", "2026-11-26", model)
+	run(5, `has no chat template "x"`, "--template", "x", model)
+	if err := os.WriteFile(chats, []byte("\n{}"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	run(2, chats+": line 2: an object without messages", model)
 }
 
 // TestRenderRemote renders with templates on a server, and compares with them.

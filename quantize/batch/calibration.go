@@ -31,8 +31,10 @@ type Calibration struct {
 	File    string // "" for none
 	Content []byte // of File, if the caller has read it; nil reads it
 	Text    eval.Text
-	Output  bool // collect importance for the output matrix, too
-	Effort  calibrate.Effort
+	// Chats makes a text of the conversations that File has, in which control tokens are parsed; nil if it is a text.
+	Chats  *texts.ChatOptions
+	Output bool // collect importance for the output matrix, too
+	Effort calibrate.Effort
 	// State is calibrate.Options.State: a file from which a later run resumes, "" for none.
 	State   string
 	Moments string // calibrate.Options.Moments, "" for none
@@ -95,7 +97,7 @@ func (o *Request) calibrate(ctx context.Context, m *model.Model) error {
 	}
 	if c.File == "" {
 		c.run, c.sha256, c.tokens = eval.Run{Chunk: saved.Chunk, Workers: o.Workers}, saved.Text, saved.Tokens
-	} else if err := o.readText(m); err != nil {
+	} else if err := o.readText(ctx, m); err != nil {
 		return err
 	}
 	if err := c.checkNorms(e); err != nil {
@@ -170,7 +172,7 @@ func (o *Request) shared() bool {
 }
 
 // readText reads the text as chunks of tokens.
-func (o *Request) readText(m *model.Model) error {
+func (o *Request) readText(ctx context.Context, m *model.Model) error {
 	c := &o.Calibration
 	if c.Content == nil {
 		var err error
@@ -178,10 +180,19 @@ func (o *Request) readText(m *model.Model) error {
 			return err
 		}
 	}
-	text := texts.Text(o.warn, c.File, c.Content, false)
 	v, err := texts.Vocabulary(m)
 	if err != nil {
 		return err
+	}
+	var text string
+	if c.Chats == nil {
+		text = texts.Text(o.warn, c.File, c.Content, false)
+	} else {
+		chats, err := texts.ReadChats(ctx, m.Metadata, m.Path, c.File, c.Content, *c.Chats)
+		if err != nil {
+			return err
+		}
+		text = chats.Stream(v, o.warn)
 	}
 	cut := c.Text
 	cut.Spread = c.Effort.EncodesBlocks() // matrices have the first chunks, as llama-imatrix takes them

@@ -159,14 +159,7 @@ func compare(ctx context.Context, got, want *Template) (*Difference, error) {
 			d.Got, d.Want = outcome(errA), outcome(errB)
 			return d, nil
 		case a.Text != b.Text:
-			at := 0
-			for at < min(len(a.Text), len(b.Text)) && a.Text[at] == b.Text[at] {
-				at++
-			}
-			inside := func(s string) bool { return at < len(s) && !utf8.RuneStart(s[at]) }
-			for at > 0 && (inside(a.Text) || inside(b.Text)) {
-				at--
-			}
+			at := common(a.Text, b.Text)
 			before := a.Text[:at]
 			d.Line = 1 + strings.Count(before, "\n")
 			d.Column = 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
@@ -175,6 +168,19 @@ func compare(ctx context.Context, got, want *Template) (*Difference, error) {
 		}
 	}
 	return nil, nil
+}
+
+// common returns the number of bytes that two texts begin with, whole characters.
+func common(a, b string) int {
+	at := 0
+	for at < min(len(a), len(b)) && a[at] == b[at] {
+		at++
+	}
+	inside := func(s string) bool { return at < len(s) && !utf8.RuneStart(s[at]) }
+	for at > 0 && (inside(a) || inside(b)) {
+		at--
+	}
+	return at
 }
 
 // The characters of a text that a Difference shows before and after the first one that differs.

@@ -277,6 +277,9 @@ func (v *Vocab) Len() int { return len(v.tokens) }
 // id is below Len.
 func (v *Vocab) Token(id int32) string { return v.tokens[id].text }
 
+// Control reports whether a token is a control token: it stands for none of a text's characters.
+func (v *Vocab) Control(id int32) bool { return v.tokens[id].attr&controlToken != 0 }
+
 // Bos returns the BOS token, if there is one, whether Encode adds it or not.
 func (v *Vocab) Bos() (int32, bool) { return v.bos, v.bos != none }
 

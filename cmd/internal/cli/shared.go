@@ -33,6 +33,8 @@ var sharedFlags = []Flag{
 	{Name: "no-escape", Effect: SetsBytes},
 	{Name: "parse-special", Effect: SetsBytes},
 	{Name: "process-output", Effect: SetsBytes},
+	{Name: "chats", Effect: SetsBytes},
+	{Name: "template-arguments", Value: Text, Effect: SetsBytes},
 	{Name: "calibrate", Value: File, Effect: ReadsFile},
 	// Flags about models.
 	{Name: "imatrix", Value: File, Effect: ReadsFile},

@@ -5,6 +5,7 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/eval"
+	"ggforge/eval/texts"
 	"ggforge/fault"
 )
 
@@ -15,6 +16,12 @@ type Input struct {
 	Escapes bool
 	Text    eval.Text
 	Cache   eval.Cache // of models, where it is not that of F32
+	// Chats makes texts of the conversations that File has; nil if it is a text. With Stream they are one text, in chunks
+	// of Text.Chunk tokens. Otherwise each is a sequence of its own, Answers asks for the tokens of the assistant instead
+	// of all, and Most is the largest number of tokens of a conversation, 0 for any.
+	Chats   *texts.ChatOptions
+	Stream  bool
+	Most    int
 	Workers int
 	JSON    bool
 	Show    func(tool.Work) // progress, or nil
@@ -100,6 +107,22 @@ func ParseInput(cmd *cli.Command) (in Input, err error) {
 	}
 	if in.Cache, err = parseCache(cmd); err != nil {
 		return in, err
+	}
+	if in.Chats, err = parseChats(cmd); err != nil {
+		return in, err
+	}
+	if in.Chats != nil {
+		in.Text.ParseSpecial = true
+		in.Stream = cmd.String("loss") == ""
+		if err := in.checkChats(cmd); err != nil {
+			return in, err
+		}
+		if !in.Stream {
+			in.Chats.Answers, in.Chats.Most = cmd.String("loss") != "all", in.Text.Chunks
+			if cmd.IsSet("ctx-size") {
+				in.Most = in.Text.Chunk
+			}
+		}
 	}
 	if in.Checkpoint, err = ParseCheckpoint(cmd); err != nil {
 		return in, err

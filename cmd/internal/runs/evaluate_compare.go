@@ -17,7 +17,7 @@ func CompareFlags() []tool.Flag {
 		tool.Flag{Name: "kl-divergence-base", Value: tool.File, Category: CategoryText, Effect: tool.ReadsFile,
 			Usage: "compare with the probabilities of a base, over its text, that llama-perplexity has saved in `FILE` " +
 				"with the same flag"},
-	), InMemoryFlags(), CacheFlags(CacheTypesFlag()), PageFlags(), shareFlags(nameFlag()))
+	), ChatFlags(), []tool.Flag{lossFlag()}, InMemoryFlags(), CacheFlags(CacheTypesFlag()), PageFlags(), shareFlags(nameFlag()))
 }
 
 // CompareRequest has the flags and arguments of ggeval compare.

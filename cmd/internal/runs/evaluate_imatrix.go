@@ -2,6 +2,7 @@ package runs
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v3"
 
@@ -13,7 +14,7 @@ import (
 
 // ImatrixFlags are the flags of ggeval imatrix.
 func ImatrixFlags() []tool.Flag {
-	return append(EvaluateFlags(
+	return slices.Concat(EvaluateFlags(
 		SourceFlag(),
 		tool.Flag{Name: "chunk", Aliases: []string{"from-chunk"}, Value: tool.Count, Unit: "chunks",
 			Category: CategoryText, Effect: tool.SetsBytes,
@@ -30,11 +31,11 @@ func ImatrixFlags() []tool.Flag {
 			Usage: "process `N` chunks at a time and save the sums after each N: the same command resumes a killed run " +
 				"(0: all at once)"},
 		tool.ForceFlag(),
-	), shareFlags(
+	), ChatFlags(), shareFlags(
 		tool.Flag{Name: "sum-chunks", Value: tool.Count, Unit: "chunks", Effect: tool.SetsBytes,
 			Usage: "add up each `N` chunks separately, and then these sums; --part needs this, and one process gives " +
 				"the same file with it (0: all chunks, one after the other)"},
-	)...)
+	))
 }
 
 // ImatrixRequest has the flags and arguments of ggeval imatrix.

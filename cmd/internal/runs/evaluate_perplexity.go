@@ -16,7 +16,7 @@ func PerplexityFlags() []tool.Flag {
 		tool.Flag{Name: "save-logits", Aliases: []string{"save-all-logits"}, Value: tool.File, Effect: tool.NamesOutput,
 			Usage: "write the probabilities of all tokens to `FILE`, as llama-perplexity --kl-divergence-base does: both " +
 				"compare other models with them"},
-	), CacheFlags(), PageFlags(), shareFlags(nameFlag()))
+	), ChatFlags(), []tool.Flag{lossFlag()}, CacheFlags(), PageFlags(), shareFlags(nameFlag()))
 }
 
 // PerplexityRequest has the flags and arguments of ggeval perplexity.

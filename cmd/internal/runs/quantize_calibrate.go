@@ -33,9 +33,12 @@ func calibrationFlags() []tool.Flag {
 		tool.Shared("process-output", "collect importance for the output matrix, too"),
 		tool.Shared("parse-special", "parse names of control tokens in the text as these tokens"),
 	}
+	for _, f := range ChatFlags() {
+		list = append(list, f.In(""))
+	}
 	for i := range list {
 		switch f := &list[i]; f.Name {
-		case "calibrate", "hessian":
+		case "calibrate", "hessian", "template", "template-arguments":
 		case "effort":
 			f.With = []string{"calibrate", "hessian"}
 		default:
@@ -75,7 +78,10 @@ func parseCalibration(cmd *cli.Command) (c batch.Calibration, err error) {
 	if c.TuneNorms = cmd.Bool("tune-norms"); c.TuneNorms && !c.Effort.EncodesBlocks() {
 		return c, fault.Errorf(fault.Usage, "--tune-norms goes with --effort high or best")
 	}
-	c.Text.ParseSpecial, c.Output = cmd.Bool("parse-special"), cmd.Bool("process-output")
+	if c.Chats, err = parseChats(cmd); err != nil {
+		return c, err
+	}
+	c.Text.ParseSpecial, c.Output = cmd.Bool("parse-special") || c.Chats != nil, cmd.Bool("process-output")
 	if c.Text.Chunk, err = tool.CountValue(cmd, "ctx-size"); err != nil {
 		return c, err
 	}
