@@ -91,7 +91,7 @@ func TestTargetCorrection(t *testing.T) {
 				}
 			}
 		}
-		want := map[float64]string{1: "e3967e8b7f44", 0.5: "3129a80d17d3"}[share]
+		want := map[float64]string{1: "d1071ae255db", 0.5: "167edce26538"}[share]
 		if got := sumOf(first); got != want {
 			t.Errorf("share %v: weights %s, want %s", share, got, want)
 		}

@@ -258,7 +258,7 @@ func (d *CoordinateDescent) batch(ctx context.Context, all []rowState) (Result, 
 			break
 		}
 	}
-	if err := each(func(r, _ int) { all[r].measure(v[r*n:][:n], g[r*n:][:n]) }); err != nil {
+	if err := each(func(r, _ int) { all[r].measure(v[r*n:][:n], g[r*n:][:n], d.e[r*n:][:n]) }); err != nil {
 		return Result{}, err
 	}
 	var sum Result

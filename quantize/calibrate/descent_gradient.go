@@ -9,12 +9,12 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// measure computes the error of values from half its gradient.
-func (r *rowState) measure(v, g []float32) {
-	r.error = 0
+// measure computes the error of values v from half its gradient g; e becomes v-w.
+func (r *rowState) measure(v, g, e []float32) {
 	for i, w := range r.w {
-		r.error += float64((float64(v[i]) - float64(w)) * float64(g[i]))
+		e[i] = v[i] - w
 	}
+	r.error = vecmath.SumProducts(e, g)
 }
 
 // residuals packs the rows of v-w.
@@ -92,7 +92,7 @@ func (d *CoordinateDescent) gradients(ctx context.Context, all []rowState) error
 		return err
 	}
 	return parallel.For(ctx, len(d.scratches), len(all), func(r, _ int) error {
-		all[r].measure(d.v[r*n:][:n], g[r*n:][:n])
+		all[r].measure(d.v[r*n:][:n], g[r*n:][:n], d.e[r*n:][:n])
 		return nil
 	})
 }

@@ -32,7 +32,7 @@ func (d *CoordinateDescent) visit(l *neighbours, s *state, row *rowState, pass i
 				d.levelStep(l, row, b, j, from, v, g)
 			}
 		}
-		if f.HasD() && (pass == 1 || pass > 1 && f.Scales[0] == f.Scales[1]) {
+		if f.HasD() && (f.Scales[0] == f.Scales[1] && pass > 0 || d.grid != nil && pass == 1) {
 			d.blockStep(l, s, row, b, at, v, g)
 		}
 	}
@@ -116,6 +116,9 @@ func (d *CoordinateDescent) scaleStep(l *neighbours, s *state, row *rowState, b 
 	if f.Mins[0] < f.Mins[1] {
 		q.gw, q.oo = vecmath.Sum(gs), l.all[from/f.Sub]
 		q.uo = vecmath.Sum(hu)
+	}
+	if least := q.at(q.least()); least > -float64(row.share*minGainScale)*float64(f.Sub)*(1-1e-6) {
+		return // no codes gain more than the best numbers
 	}
 	s0, m0 := int(b.Scales[j]), int(b.Mins[j])
 	best, bs, bm := 0.0, s0, m0

@@ -9,6 +9,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
 	"ggforge/quants"
 	"ggforge/quants/parts"
 	"ggforge/rows"
@@ -184,6 +185,9 @@ func (e *encoder) some(k *encodedTensor, a, end int64, f func(w []float32, data 
 func decode(src rows.Source, w []float32, buf *[]byte, n int, first int64) error {
 	if err := rows.Decode(src, w, buf, first, first+int64(len(w)/n)); err != nil {
 		return err
+	}
+	if vecmath.Finite(w) {
+		return nil
 	}
 	for i, v := range w {
 		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"sync"
 
 	"ggforge/fault"
 	"ggforge/internal/kernel/buffer"
@@ -114,6 +115,7 @@ func orderOf(m *Moments, f *parts.Format) []int {
 // cholesky sets the lower triangle of a, which has that of a symmetric matrix, to C with
 // C Cᵀ that matrix.
 func cholesky(ctx context.Context, a []float32, n int, scratches []scratch) error {
+	var inverse gemm.Panels
 	for at := 0; at < n; at += visitColumns {
 		w := min(visitColumns, n-at)
 		// the block on the diagonal
@@ -136,12 +138,13 @@ func cholesky(ctx context.Context, a []float32, n int, scratches []scratch) erro
 		if below == 0 {
 			break
 		}
-		if err := parallel.For(ctx, len(scratches), below, func(r, _ int) error {
-			row := a[(at+w+r)*n+at:][:w]
-			for k := range w {
-				s := float64(row[k]) - vecmath.SumProducts(row[:k], a[(at+k)*n+at:][:k])
-				row[k] = float32(s / float64(a[(at+k)*n+at+k]))
-			}
+		// the rows below it times the inverse of its transpose
+		inverse.PackRight(invertLower(a[at*n+at:], n, w), w, w, w)
+		if err := parallel.For(ctx, len(scratches), (below+tile-1)/tile, func(i, worker int) error {
+			s, from := &scratches[worker], at+w+i*tile
+			rows := min(tile, n-from)
+			s.left.Pack(a[from*n+at:], n, rows, w)
+			gemm.Multiply(&s.scratch, a[from*n+at:], n, &s.left, &inverse, w)
 			return nil
 		}); err != nil {
 			return err
@@ -158,7 +161,11 @@ func cholesky(ctx context.Context, a []float32, n int, scratches []scratch) erro
 			s.left.Pack(a[x*n+at:], n, rows, w)
 			s.right.PackRight(a[y*n+at:], n, columns, w)
 			p := buffer.Resize(&s.y, rows*columns)
-			gemm.Multiply(&s.scratch, p, columns, &s.left, &s.right, columns)
+			if row == i {
+				gemm.MultiplyLower(&s.scratch, p, columns, &s.left, &s.right)
+			} else {
+				gemm.Multiply(&s.scratch, p, columns, &s.left, &s.right, columns)
+			}
 			for r := range rows {
 				to := a[(x+r)*n+y:][:min(columns, x+r+1-y)]
 				for c := range to {
@@ -171,6 +178,21 @@ func cholesky(ctx context.Context, a []float32, n int, scratches []scratch) erro
 		}
 	}
 	return nil
+}
+
+// invertLower returns the inverse of the lower triangle of w rows of l, which are ld apart: [w, w], 0 above the diagonal.
+func invertLower(l []float32, ld, w int) []float32 {
+	m := make([]float32, w*w)
+	factors := make([]uint32, w)
+	for i := range w {
+		row, by := l[i*ld:][:i+1], 1/l[i*ld+i]
+		for k, v := range row[:i] {
+			factors[k] = math.Float32bits(float32(-v * by))
+		}
+		vecmath.Combine(m[i*w:][:i], m, w, factors[:i])
+		m[i*w+i] = by
+	}
+	return m
 }
 
 // groups prepares for a grid, if there is one: conditional is L D Lᵀ of the places of each
@@ -209,17 +231,27 @@ func (b *feedback) groups(ctx context.Context, f *parts.Format, g *grid, workers
 
 // rows encodes rows with error feedback.
 func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v []float32, scratches []scratch) error {
-	n, rows := b.n, len(all)
-	add, e := make([]float32, rows*n), make([]float32, rows*visitColumns) // by places
-	y := make([]float32, rows*n)
-	locals := make([]feedbackState, len(scratches))
+	n, rows, ld := b.n, len(all), b.n+gap
+	room := feedbackPool.Get().(*feedbackRoom)
+	defer feedbackPool.Put(room)
+	add, e := make([]float32, rows*ld), make([]float32, rows*visitColumns) // by places
+	y, l := make([]float32, rows*n), buffer.Resize(&room.l, visitColumns*blockStride)
+	for len(room.states) < len(scratches) {
+		room.states = append(room.states, &feedbackState{}) // each by itself: large objects begin with pages
+	}
+	for _, s := range room.states {
+		s.data, s.l = nil, l
+	}
 	var left gemm.Panels
 	last := (n - 1) / visitColumns * visitColumns
 	for at := last; at >= 0; at -= visitColumns {
 		w := min(visitColumns, n-at)
+		for i := range w {
+			copy(l[i*blockStride:][:w], b.l[(at+i)*n+at:])
+		}
 		if err := parallel.For(ctx, len(scratches), (rows+feedbackRows-1)/feedbackRows, func(i, worker int) error {
 			r, to := i*feedbackRows, min((i+1)*feedbackRows, rows)
-			return b.block(f, &locals[worker], all[r:to], at, w, add[r*n+at:], e[r*w:], v[r*n:])
+			return b.encodeBlock(f, room.states[worker], all[r:to], at, w, add[r*ld+at:], e[r*w:], v[r*n:])
 		}); err != nil {
 			return err
 		}
@@ -233,7 +265,7 @@ func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v 
 			s.right.PackRight(b.l[from*n+at:], n, count, w)
 			gemm.Multiply(&s.scratch, y[from:], n, &left, &s.right, count)
 			for r := range rows {
-				vecmath.Add(add[r*n+from:][:count], y[r*n+from:][:count])
+				vecmath.Add(add[r*ld+from:][:count], y[r*n+from:][:count])
 			}
 			return nil
 		}); err != nil {
@@ -243,29 +275,45 @@ func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v 
 	return nil
 }
 
+// gap keeps lines of matrices from being a power of two apart, by which they would share few places of the cache.
+const gap = 16
+
+// blockStride is how far the rows of the factors of a block are apart.
+const blockStride = visitColumns + gap
+
 // feedbackRows is the number of rows that go through a block together: their scales are searched at once.
 const feedbackRows = vecmath.RoundingSize
 
+// feedbackRoom has buffers for rows whose size does not depend on the model.
+type feedbackRoom struct {
+	l      []float32        // [visitColumns, blockStride]
+	states []*feedbackState // of each worker
+}
+
+// feedbackPool has those not in use.
+var feedbackPool = sync.Pool{New: func() any { return new(feedbackRoom) }}
+
 // feedbackState has the buffers of a worker for a block.
 type feedbackState struct {
+	rounding vecmath.Rounding // first: they begin with cache lines
+	tries    vecmath.Tries
+
+	l       []float32 // factors of the block, [w, blockStride]
 	targets [feedbackRows * 256]float32
 	weights [256]float32
 	data    []byte
 	bits    [nearby]uint32
 	search  searcher
 	state   state
-
-	rounding vecmath.Rounding
-	tries    vecmath.Tries
 }
 
 // nearby is the number of places whose errors are fed back one by one; earlier places get them together. It divides
 // the columns of sub-blocks.
 const nearby = vecmath.RoundingSize
 
-// block rounds the columns of places [at, at+w) of rows: add are the corrections for the errors of earlier columns, by
-// place, n values for each row; e, w values for each row, is set to the errors.
-func (b *feedback) block(f *parts.Format, s *feedbackState, all []rowState, at, w int, add, e, v []float32) error {
+// encodeBlock rounds the columns of places [at, at+w) of rows: add are the corrections for the errors of earlier columns, by
+// place, n+gap values for each row; e, w values for each row, is set to the errors.
+func (b *feedback) encodeBlock(f *parts.Format, s *feedbackState, all []rowState, at, w int, add, e, v []float32) error {
 	codec, size := quants.Lookup(f.Type), int(f.Type.BlockBytes())
 	if s.data == nil {
 		s.data = make([]byte, feedbackRows*size)
@@ -278,7 +326,7 @@ func (b *feedback) block(f *parts.Format, s *feedbackState, all []rowState, at, 
 		from := end - f.Block // places of one block
 		first := b.order[at+from] / f.Block * f.Block
 		for r := range all {
-			target, add := s.targets[r*f.Block:], add[r*b.n:]
+			target, add := s.targets[r*f.Block:], add[r*(b.n+gap):]
 			for p := from; p < end; p++ {
 				c := b.order[at+p]
 				target[c-first] = all[r].w[c] + add[p]
@@ -302,7 +350,7 @@ func (b *feedback) block(f *parts.Format, s *feedbackState, all []rowState, at, 
 				s.search.search(f, to, s.targets[r*f.Block:][:f.Block], s.weights[:f.Block])
 			}
 			if b.grid != nil {
-				b.roundGroups(f, s, &all[r], to, at, from, end, add[r*b.n:][:w], e[r*w:][:w], v[r*b.n:][:b.n])
+				b.roundGroups(f, s, &all[r], to, at, from, end, add[r*(b.n+gap):][:w], e[r*w:][:w], v[r*b.n:][:b.n])
 			}
 		}
 		if b.grid == nil {
@@ -320,15 +368,15 @@ func (b *feedback) round(f *parts.Format, s *feedbackState, all []rowState, at, 
 	for group := end - nearby; group >= from; group -= nearby {
 		j := (b.order[at+group] - first) / f.Sub
 		if sub := group + nearby - f.Sub; b.tries != nil && (sub-from)%f.Sub == 0 {
-			b.tryCodes(f, &s.tries, all, at, sub, j, first, add)
+			b.tryCodes(f, s, all, at, sub, j, first, add)
 		}
 		for p := range nearby {
-			c, near := b.order[at+group+p], b.l[(at+group+p)*b.n+at+group:][:p]
+			c, near := b.order[at+group+p], s.l[(group+p)*blockStride+group:][:p]
 			for i, l := range near {
 				x.Near[p][i] = math.Float32bits(l)
 			}
 			for r := range all {
-				x.Weight[p][r], x.Add[p][r] = all[r].w[c], add[r*b.n+group+p]
+				x.Weight[p][r], x.Add[p][r] = all[r].w[c], add[r*(b.n+gap)+group+p]
 			}
 		}
 		for r := range all {
@@ -349,40 +397,47 @@ func (b *feedback) round(f *parts.Format, s *feedbackState, all []rowState, at, 
 				loss := float64(x.Target[p][r]) - float64(value)
 				row.error += float64(float64(loss*loss) * float64(b.d[c]))
 			}
-			vecmath.Combine(add[r*b.n:][:group], b.l[(at+group)*b.n+at:], b.n, s.bits[:])
+			vecmath.Combine(add[r*(b.n+gap):][:group], s.l[group*blockStride:], blockStride, s.bits[:])
 		}
 	}
 }
 
 // tryCodes sets the codes of scale and minimum of sub-block j, which has the places from at+sub on, of the block of column
 // first: of those near, the ones with the least sum of D_i times squares of what feedback inside the sub-block leaves.
-func (b *feedback) tryCodes(f *parts.Format, t *vecmath.Tries, all []rowState, at, sub, j, first int, add []float32) {
+func (b *feedback) tryCodes(f *parts.Format, s *feedbackState, all []rowState, at, sub, j, first int, add []float32) {
+	t := &s.tries
 	for p := range f.Sub {
 		c := b.order[at+sub+p]
 		t.Cost[p] = math.Float32bits(b.d[c])
-		for i, l := range b.l[(at+sub+p)*b.n+at+sub:][:p] {
+		for i, l := range s.l[(sub+p)*blockStride+sub:][:p] {
 			t.Near[p][i] = math.Float32bits(l)
 		}
 		for r := range all {
-			t.Weight[p][r], t.Add[p][r] = all[r].w[c], add[r*b.n+sub+p]
+			t.Weight[p][r], t.Add[p][r] = all[r].w[c], add[r*(b.n+gap)+sub+p]
 		}
 	}
 	var least [feedbackRows]float32
-	var codes, tried [feedbackRows][2]int16
-	for i, change := range b.tries {
-		for r := range all {
-			to := &all[r].blocks[first/f.Block]
-			sc, m := to.Scales[j]+change[0], to.Mins[j]+change[1]
-			if int(sc) < f.Scales[0] || int(sc) > f.Scales[1] || int(m) < f.Mins[0] || int(m) > f.Mins[1] {
-				sc, m = to.Scales[j], to.Mins[j]
+	var codes [feedbackRows][2]int16
+	var tried [vecmath.TriesTogether][feedbackRows][2]int16
+	for from := 0; from < len(b.tries); from += vecmath.TriesTogether {
+		some := b.tries[from:min(from+vecmath.TriesTogether, len(b.tries))]
+		for i, change := range some {
+			for r := range all {
+				to := &all[r].blocks[first/f.Block]
+				sc, m := to.Scales[j]+change[0], to.Mins[j]+change[1]
+				if int(sc) < f.Scales[0] || int(sc) > f.Scales[1] || int(m) < f.Mins[0] || int(m) > f.Mins[1] {
+					sc, m = to.Scales[j], to.Mins[j]
+				}
+				tried[i][r] = [2]int16{sc, m}
+				t.Scale[i][r], t.Min[i][r] = to.D*f.Factor(sc), to.Min*float32(m)
 			}
-			tried[r] = [2]int16{sc, m}
-			t.Scale[r], t.Min[r] = to.D*f.Factor(sc), to.Min*float32(m)
 		}
 		t.Measure(f.Sub)
-		for r := range all {
-			if i == 0 || t.Loss[r] < least[r] {
-				least[r], codes[r] = t.Loss[r], tried[r]
+		for i := range some {
+			for r := range all {
+				if from+i == 0 || t.Loss[i][r] < least[r] {
+					least[r], codes[r] = t.Loss[i][r], tried[i][r]
+				}
 			}
 		}
 	}
@@ -451,6 +506,6 @@ func (b *feedback) roundGroups(f *parts.Format, s *feedbackState, row *rowState,
 			bits[i] = math.Float32bits(e[p+i])
 			row.error += float64((float64(v[x]) - float64(target[k])) * float64(best.g[k]))
 		}
-		vecmath.Combine(add[:p], b.l[(at+p)*b.n+at:], b.n, bits)
+		vecmath.Combine(add[:p], s.l[p*blockStride:], blockStride, bits)
 	}
 }

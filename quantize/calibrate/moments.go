@@ -17,7 +17,7 @@ import (
 type MomentSums struct {
 	n, rows     int
 	h           []float32 // [n, n], lower triangle
-	pending     []float32 // [n, runRows]: pending rows, transposed
+	pending     []float32 // [n, pendingStride]: pending rows, transposed
 	pendingRows int
 	scratches   []scratch // of each worker
 }
@@ -36,16 +36,16 @@ type packed struct{ left, right []gemm.Panels }
 // packedPool has those not in use.
 var packedPool = sync.Pool{New: func() any { return new(packed) }}
 
-// pack packs rows of matrices whose columns are runRows apart.
+// pack packs rows of matrices whose columns are pendingStride apart.
 func (p *packed) pack(ctx context.Context, workers int, left, right []float32, n, rows int) error {
 	tiles := (n + tile - 1) / tile
 	p.left, p.right = slices.Grow(p.left[:0], tiles)[:tiles], slices.Grow(p.right[:0], tiles)[:tiles]
 	return parallel.For(ctx, workers, 2*tiles, func(i, _ int) error {
 		from := i / 2 * tile
 		if i%2 == 0 {
-			p.left[i/2].Pack(left[from*runRows:], runRows, min(tile, n-from), rows)
+			p.left[i/2].Pack(left[from*pendingStride:], pendingStride, min(tile, n-from), rows)
 		} else {
-			p.right[i/2].PackRight(right[from*runRows:], runRows, min(tile, n-from), rows)
+			p.right[i/2].PackRight(right[from*pendingStride:], pendingStride, min(tile, n-from), rows)
 		}
 		return nil
 	})
@@ -55,9 +55,42 @@ func (p *packed) pack(ctx context.Context, workers int, left, right []float32, n
 // come in.
 const runRows = gemm.Run
 
+// pendingStride is how far columns of pending rows are apart: with a power of two all of them would share few lines of
+// the cache.
+const pendingStride = runRows + 16
+
+// transpose adds columns [from, from+n) of rows of x, rows of ld values, to the pending ones, n columns of which the
+// first at rows are set. The columns of a worker come in groups, for which 8 rows stay in the cache.
+func transpose(ctx context.Context, workers int, pending []float32, at int, x []float32, ld, from, n, rows int) error {
+	const some, few = 64, 8
+	return parallel.For(ctx, workers, (n+some-1)/some, func(i, _ int) error {
+		first, end := i*some, min((i+1)*some, n)
+		for t := 0; t < rows; t += few {
+			if rows-t < few {
+				for c := first; c < end; c++ {
+					for k := t; k < rows; k++ {
+						pending[c*pendingStride+at+k] = x[k*ld+from+c]
+					}
+				}
+				break
+			}
+			r := x[t*ld+from:]
+			r0, r1, r2, r3 := r[first:end], r[ld+first:ld+end], r[2*ld+first:2*ld+end], r[3*ld+first:3*ld+end]
+			r = r[4*ld:]
+			r4, r5, r6, r7 := r[first:end], r[ld+first:ld+end], r[2*ld+first:2*ld+end], r[3*ld+first:3*ld+end]
+			for c, v := range r0 {
+				to := (*[few]float32)(pending[(first+c)*pendingStride+at+t:])
+				to[0], to[1], to[2], to[3] = v, r1[c], r2[c], r3[c]
+				to[4], to[5], to[6], to[7] = r4[c], r5[c], r6[c], r7[c]
+			}
+		}
+		return nil
+	})
+}
+
 // NewMomentSums returns empty sums for rows of n values.
 func NewMomentSums(n, workers int) *MomentSums {
-	return &MomentSums{n: n, h: make([]float32, n*n), pending: make([]float32, n*runRows),
+	return &MomentSums{n: n, h: make([]float32, n*n), pending: make([]float32, n*pendingStride),
 		scratches: make([]scratch, max(1, workers))}
 }
 
@@ -76,15 +109,7 @@ func (in *MomentSums) AddColumns(ctx context.Context, x []float32, ld, from int)
 	}
 	for len(x) > 0 {
 		rows := min(runRows-in.pendingRows, len(x)/ld)
-		if err := parallel.For(ctx, len(in.scratches), (in.n+63)/64, func(i, _ int) error {
-			for c := i * 64; c < min(i*64+64, in.n); c++ {
-				to := in.pending[c*runRows+in.pendingRows:][:rows]
-				for t := range to {
-					to[t] = x[t*ld+from+c]
-				}
-			}
-			return nil
-		}); err != nil {
+		if err := transpose(ctx, len(in.scratches), in.pending, in.pendingRows, x, ld, from, in.n, rows); err != nil {
 			return err
 		}
 		x = x[rows*ld:]
@@ -116,7 +141,11 @@ func (in *MomentSums) flush(ctx context.Context) error {
 		s, a, b := &in.scratches[worker], row*tile, i*tile
 		rows, columns := min(tile, n-a), min(tile, n-b)
 		y := buffer.Resize(&s.y, rows*columns)
-		gemm.Multiply(&s.scratch, y, columns, &p.left[row], &p.right[i], columns)
+		if row == i {
+			gemm.MultiplyLower(&s.scratch, y, columns, &p.left[row], &p.right[i])
+		} else {
+			gemm.Multiply(&s.scratch, y, columns, &p.left[row], &p.right[i], columns)
+		}
 		for r := range rows {
 			k := min(columns, a+r+1-b)
 			vecmath.Add(in.h[(a+r)*n+b:][:k], y[r*columns:][:k])

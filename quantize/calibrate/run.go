@@ -10,7 +10,9 @@ import (
 
 	"ggforge/eval"
 	"ggforge/fault"
+	"ggforge/gguf"
 	"ggforge/model"
+	"ggforge/quants/parts"
 )
 
 // Options of Run and Best; zero values of optional fields are the defaults.
@@ -352,12 +354,24 @@ func (c *run) encode(x *input) error {
 	if err != nil {
 		return err
 	}
+	type block struct {
+		matrix
+		gguf.Type
+	}
+	var all []block
 	for _, k := range x.readers {
 		for _, t := range c.targets[k.name] {
-			if err := c.matrix(matrix{t.Tensor, k.matrix, x.matrices}, t.Type, x.parts[0].Rows(), moments,
-				nil); err != nil {
-				return err
-			}
+			all = append(all, block{matrix{t.Tensor, k.matrix, x.matrices}, t.Type})
+		}
+	}
+	// types with sub-blocks of the same size have the same factors
+	slices.SortStableFunc(all, func(a, b block) int {
+		x, y := parts.Of(a.Type), parts.Of(b.Type)
+		return cmp.Or(cmp.Compare(x.Block, y.Block), cmp.Compare(x.Sub, y.Sub))
+	})
+	for _, b := range all {
+		if err := c.matrix(b.matrix, b.Type, x.parts[0].Rows(), moments, nil); err != nil {
+			return err
 		}
 	}
 	return nil

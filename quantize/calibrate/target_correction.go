@@ -15,7 +15,7 @@ import (
 type CrossMoments struct {
 	n, rows, pendingRows int
 	d                    []float32    // [n, n]: of y, of x-y
-	pending              [2][]float32 // [n, runRows]: pending rows of y and of x-y, transposed
+	pending              [2][]float32 // [n, pendingStride]: pending rows of y and of x-y, transposed
 	scratches            []scratch    // of each worker
 }
 
@@ -23,7 +23,7 @@ type CrossMoments struct {
 func NewCrossMoments(n, workers int) *CrossMoments {
 	s := &CrossMoments{n: n, d: make([]float32, n*n), scratches: make([]scratch, max(1, workers))}
 	for i := range s.pending {
-		s.pending[i] = make([]float32, n*runRows)
+		s.pending[i] = make([]float32, n*pendingStride)
 	}
 	return s
 }
@@ -36,14 +36,14 @@ func (s *CrossMoments) AddColumns(ctx context.Context, x, y []float32, ld, from 
 	}
 	for len(x) > 0 {
 		rows := min(runRows-s.pendingRows, len(x)/ld)
-		if err := parallel.For(ctx, len(s.scratches), (s.n+63)/64, func(i, _ int) error {
-			for c := i * 64; c < min(i*64+64, s.n); c++ {
-				a, b := s.pending[0][c*runRows+s.pendingRows:][:rows], s.pending[1][c*runRows+s.pendingRows:][:rows]
-				for t := range a {
-					a[t] = y[t*ld+from+c]
-					b[t] = x[t*ld+from+c] - a[t]
-				}
+		for i, rowsOf := range [][]float32{y, x} {
+			if err := transpose(ctx, len(s.scratches), s.pending[i], s.pendingRows, rowsOf, ld, from, s.n, rows); err != nil {
+				return err
 			}
+		}
+		if err := parallel.For(ctx, len(s.scratches), s.n, func(c, _ int) error {
+			at := c*pendingStride + s.pendingRows
+			vecmath.AddScaled(s.pending[1][at:][:rows], s.pending[0][at:][:rows], -1)
 			return nil
 		}); err != nil {
 			return err

@@ -21,7 +21,7 @@ import (
 const calibrationChunks = 20
 
 // calibrationRecipes are the recipes of calibrated models: the first is measured alone, and all in one run.
-var calibrationRecipes = []string{"Q4_K_M", "Q4_K_S", "Q5_K_M", "Q5_K_S"}
+var calibrationRecipes = []string{"Q4_K_M", "Q2_K", "Q3_K_M", "Q5_K_M"}
 
 // benchCalibration measures importance matrices, and calibrated quantization: whole runs, their
 // growth with the input, and their steps.
@@ -41,8 +41,9 @@ func benchCalibration(ctx context.Context, w io.Writer, opt *options, dir workDi
 		return []string{filepath.Join(opt.bin, "ggeval"), "imatrix", f16, "--progress", "none", "--force", "-f", text,
 			"-o", out, "-c", chunk, "--chunks", strconv.Itoa(growthChunks), "-t", n}
 	}}
-	sides := []side{{"ggquant --calibrate --effort high", []*job{calibrated(opt, f16, text, calibrationChunks)},
-		[]*job{calibrated(opt, f16, text, calibrationChunks, calibrationRecipes...)}}}
+	sides := []side{{"ggquant --calibrate --effort high", []*job{calibrated(opt, "high", f16, text, calibrationChunks)},
+		[]*job{calibrated(opt, "high", f16, text, calibrationChunks, calibrationRecipes...)}},
+		{"ggquant --calibrate --effort best", []*job{calibrated(opt, "best", f16, text, calibrationChunks)}, nil}}
 	if opt.root != "" {
 		const matrix = "calibration.imatrix"
 		if err := command(ctx, opt, "ggeval", "imatrix", f16, "-f", text, "--chunks", "1", "-o", dir.path(matrix),
@@ -90,26 +91,39 @@ func benchCalibration(ctx context.Context, w io.Writer, opt *options, dir workDi
 		"%d, %d tokens), %s, from F16.\n"+
 		"--effort high chooses blocks by all second moments of the inputs of layers, and collects the importance matrix "+
 		"in the same run. One output is %s;\n"+
-		"%d outputs are %s: one run of ours, of the reference one of llama-imatrix and %d of llama-quantize.\n\n",
+		"%d outputs are %s: one run of ours, of the reference one of llama-imatrix and %d of llama-quantize.\n"+
+		"/ reference: CPU seconds over those of the reference for as many outputs.\n\n",
 		calibrationChunks, evalChunk, float64(m.bytes())/2e9, m.layers, m.hidden, m.ffn, m.vocab, plural(opt.threads),
 		calibrationRecipes[0],
 		len(calibrationRecipes), strings.Join(calibrationRecipes, ", "), len(calibrationRecipes))
-	t := table{left: 1, head: []string{"job", "outputs", "wall s", "CPU s", "own MB"}}
-	row := func(name string, outputs int, list ...*job) {
-		var sum cost
+	t := table{left: 1, head: []string{"job", "outputs", "wall s", "CPU s", "/ reference", "own MB"}}
+	total := func(list []*job) (sum cost) {
 		for _, j := range list {
 			c := j.median()
 			sum.wall, sum.cpu, sum.own = sum.wall+c.wall, sum.cpu+c.cpu, max(sum.own, c.own)
 		}
-		t.add(name, strconv.Itoa(outputs), number(sum.wall), number(sum.cpu), number(float64(sum.own)/1e6))
+		return sum
 	}
-	row(run.name, 0, run)
+	row := func(name string, outputs int, list, theirs []*job) {
+		sum, share := total(list), "-"
+		if their := total(theirs).cpu; their > 0 {
+			share = fmt.Sprintf("%.2f", sum.cpu/their)
+		}
+		t.add(name, strconv.Itoa(outputs), number(sum.wall), number(sum.cpu), share, number(float64(sum.own)/1e6))
+	}
+	row(run.name, 0, []*job{run}, nil)
+	var theirs side
+	if opt.root != "" {
+		theirs = sides[len(sides)-1]
+	}
 	for i, s := range sides {
-		row(s.name, 1, s.one...)
-		row(s.name, len(calibrationRecipes), s.all...)
+		row(s.name, 1, s.one, theirs.one)
+		if len(s.all) > 0 {
+			row(s.name, len(calibrationRecipes), s.all, theirs.all)
+		}
 		if i == len(sides)-1 && len(s.one) > 1 {
 			for k, j := range s.all {
-				row(j.name, min(k, 1), j)
+				row(j.name, min(k, 1), []*job{j}, nil)
 			}
 		}
 	}
@@ -120,14 +134,14 @@ func benchCalibration(ctx context.Context, w io.Writer, opt *options, dir workDi
 	return stages(ctx, w, opt, m, run.median().cpu)
 }
 
-// calibrated returns the job that quantizes in to recipes, the first of calibrationRecipes
+// calibrated returns the job that quantizes in to recipes with an effort, the first of calibrationRecipes
 // if there are none.
-func calibrated(opt *options, in, text string, chunks int, recipes ...string) *job {
-	j := &job{name: fmt.Sprintf("ggquant --calibrate --effort high, %d outputs", max(1, len(recipes)))}
+func calibrated(opt *options, effort, in, text string, chunks int, recipes ...string) *job {
+	j := &job{name: fmt.Sprintf("ggquant --calibrate --effort %s, %d outputs", effort, max(1, len(recipes)))}
 	j.command = func(out string) []string {
 		argv := []string{"env", "GOMAXPROCS=" + strconv.Itoa(opt.threads), filepath.Join(opt.bin, "ggquant"),
 			"--progress", "none", "--force", "--calibrate", text, "-c", strconv.Itoa(evalChunk), "--chunks",
-			strconv.Itoa(chunks), "--effort", "high"}
+			strconv.Itoa(chunks), "--effort", effort}
 		if len(recipes) > 0 {
 			return append(append(argv, "--out-dir", out, in), recipes...)
 		}
@@ -159,7 +173,7 @@ func growth(ctx context.Context, w io.Writer, opt *options, dir workDir) error {
 		if err := m.write(dir.path(name)); err != nil {
 			return err
 		}
-		j := calibrated(opt, dir.path(name+"/model"), dir.path(evalText), growthChunks)
+		j := calibrated(opt, "high", dir.path(name+"/model"), dir.path(evalText), growthChunks)
 		if err := j.run(ctx, dir, false); err != nil {
 			return err
 		}

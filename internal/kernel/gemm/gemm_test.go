@@ -117,6 +117,28 @@ func TestMultiply(t *testing.T) {
 	})
 }
 
+// TestMultiplyLower checks the lower triangle of products, at sizes around those of panels and strips.
+func TestMultiplyLower(t *testing.T) {
+	with(t, func(t *testing.T, _ string) {
+		for _, d := range [][2]int{{1, 1}, {5, 7}, {24, 24}, {50, 49}, {100, 192}} {
+			tokens, rows, k := d[0], d[1], 40
+			x, w := random(tokens*k, 7), random(rows*k, 8)
+			var xp, wp Panels
+			xp.Pack(x, k, tokens, k)
+			wp.PackRight(w, k, rows, k)
+			c := make([]float32, tokens*rows)
+			MultiplyLower(new(Scratch), c, rows, &xp, &wp)
+			for i := range tokens {
+				for r := range min(i+1, rows) {
+					if want := Dot(x[i*k:][:k], w[r*k:][:k]); c[i*rows+r] != want {
+						t.Fatalf("%v: row %d, column %d: %v, want %v", d, i, r, c[i*rows+r], want)
+					}
+				}
+			}
+		}
+	})
+}
+
 // TestDot checks the definition against exact sums.
 func TestDot(t *testing.T) {
 	for _, k := range []int{0, 1, 16, 1000, 5000} {

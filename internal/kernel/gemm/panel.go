@@ -125,6 +125,17 @@ func Multiply(s *Scratch, c []float32, ldc int, x, w *Panels, rows int) {
 	s.multiply(c, ldc, x, 0, w, rows, min(x.k, w.k), false)
 }
 
+// MultiplyLower is Multiply for all rows of w, of which only the lower triangle of c, its diagonal included, is needed:
+// most of the others are not set.
+func MultiplyLower(s *Scratch, c []float32, ldc int, x, w *Panels) {
+	strip := roundUp(together/2, x.kernel.mr)
+	for t := 0; t < x.rows; t += strip {
+		rows := min(strip, x.rows-t)
+		part := Panels{x.data[t*x.stride() : roundUp(t+rows, x.per)*x.stride()], rows, x.k, x.per, x.kernel}
+		s.multiply(c[t*ldc:], ldc, &part, 0, w, min(t+rows, w.rows), min(x.k, w.k), false)
+	}
+}
+
 // together is the number of rows of x that meet a panel of w before the next one: they stay in the
 // second cache, and the panel of w in the first.
 const together = 48

@@ -13,13 +13,15 @@ type bySize [RoundingSize][RoundingSize]float32
 // Rounding rounds numbers of some rows to levels, place after place from the last to the first: Weight plus Add becomes
 // Value, and its error, times Near, is added to Add of the places before.
 type Rounding struct {
-	Levels *Levels
 	// Scale and Min are of each row: a value is Scale times a level, rounded, less Min.
 	Scale, Min [RoundingSize]float32
 	// Near has, for a place p and another i < p, the bits of the factor of p's error in Add of i.
 	Near [RoundingSize][RoundingSize]uint32
 	// Weight and Add come in; Target is their sum.
 	Weight, Add, Target, Value, Level bySize
+
+	Levels *Levels
+	_      [56]byte // as in Tries
 }
 
 // Levels are the values that numbers are rounded to.

@@ -14,8 +14,10 @@ func TestTries(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(n), uint64(len(levels))))
 			var x Tries
 			x.Levels = NewLevels(levels)
-			for i := range RoundingSize {
-				x.Scale[i], x.Min[i] = float32(r.NormFloat64())/10, float32(i%3)/4
+			for k := range TriesTogether {
+				for i := range RoundingSize {
+					x.Scale[k][i], x.Min[k][i] = float32(r.NormFloat64())/10, float32(i%3)/4
+				}
 			}
 			for i := range n {
 				x.Cost[i] = math.Float32bits(r.Float32())
@@ -26,26 +28,28 @@ func TestTries(t *testing.T) {
 					x.Weight[i][k], x.Add[i][k] = float32(r.NormFloat64()), float32(r.NormFloat64())/8
 				}
 			}
-			x.Scale[5] = 1e-30
+			x.Scale[0][5], x.Scale[3][6] = 1e-30, 0
 			weight, add := x.Weight, x.Add
 			x.Measure(n)
 			if x.Weight != weight || x.Add != add {
 				t.Fatalf("%v, %d places: Weight or Add changed", levels, n)
 			}
-			for row := range RoundingSize {
-				scale, min := x.Scale[row], x.Min[row]
-				want := float32(0)
+			for i := range TriesTogether * RoundingSize {
+				try, row := i/RoundingSize, i%RoundingSize
+				scale, min := x.Scale[try][row], x.Min[try][row]
+				want, add := float32(0), add
 				for p := n - 1; p >= 0; p-- {
 					target := weight[p][row] + add[p][row]
-					value := float32(scale*x.Levels.level((target+min)/scale)) - min
+					value := float32(scale*x.Levels.level(float32((target+min)*(1/scale)))) - min
 					off := target - value
 					want += float32(math.Float32frombits(x.Cost[p]) * float32(off*off))
 					for i := range p {
 						add[i][row] = MulAdd(math.Float32frombits(x.Near[p][i]), weight[p][row]-value, add[i][row])
 					}
 				}
-				if x.Loss[row] != want {
-					t.Errorf("%v, %d places, row %d: loss %v, want %v", levels, n, row, x.Loss[row], want)
+				if x.Loss[try][row] != want {
+					t.Errorf("%v, %d places, try %d of row %d: loss %v, want %v", levels, n, try, row, x.Loss[try][row],
+						want)
 				}
 			}
 		}
