@@ -91,7 +91,7 @@ func TestTargetCorrection(t *testing.T) {
 				}
 			}
 		}
-		want := map[float64]string{1: "d1071ae255db", 0.5: "167edce26538"}[share]
+		want := map[float64]string{1: "57784cb28213", 0.5: "d99bb8a34c01"}[share]
 		if got := sumOf(first); got != want {
 			t.Errorf("share %v: weights %s, want %s", share, got, want)
 		}

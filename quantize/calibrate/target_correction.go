@@ -86,14 +86,16 @@ func (s *CrossMoments) flush(ctx context.Context) error {
 // quantized model's inputs y (asymmetric calibration, GPTAQ): w' = w + share * w C (H+λ)⁻¹, H = E[y yᵀ],
 // C = E[(x-y) yᵀ]. But for damping, w' minimizes E[(w'y - wx)²].
 type TargetCorrection struct {
-	n           int
-	share       float32
-	d           []float32 // [n, n]: Cᵀ
-	lower       []float32 // [n, n]: L with L Lᵀ = H+λ
-	scratches   []scratch
-	transposed  [][]float32 // of each worker
-	left        gemm.Panels
-	t, y, local []float32
+	n     int
+	share float32
+	d     []float32 // [n, n]: Cᵀ
+	lower []float32 // [n, n]: L with L Lᵀ = H+λ
+	// inverses has, for each block of columns, the inverse of the block of L on the diagonal, and its transpose.
+	inverses   [][2][]float32
+	scratches  []scratch
+	transposed [][]float32 // of each worker
+	left       gemm.Panels
+	t, y       []float32
 }
 
 // NewTargetCorrection returns the correction for the damped moments of y. It takes over the memory of s, to which
@@ -111,7 +113,20 @@ func NewTargetCorrection(ctx context.Context, m *Moments, s *CrossMoments, share
 	for i := range v.n {
 		copy(v.lower[i*v.n:][:i+1], m.h[i*v.n:])
 	}
-	return v, cholesky(ctx, v.lower, v.n, v.scratches)
+	if err := cholesky(ctx, v.lower, v.n, v.scratches); err != nil {
+		return nil, err
+	}
+	for at := 0; at < v.n; at += visitColumns {
+		w := min(visitColumns, v.n-at)
+		inverse, turned := invertLower(v.lower[at*v.n+at:], v.n, w), make([]float32, w*w)
+		for i := range w {
+			for k, x := range inverse[i*w:][:i+1] {
+				turned[k*w+i] = x
+			}
+		}
+		v.inverses = append(v.inverses, [2][]float32{inverse, turned})
+	}
+	return v, nil
 }
 
 // CorrectTarget replaces columns [from, from+n) of rows of ld weights.
@@ -163,15 +178,7 @@ func (m *TargetCorrection) solve(ctx context.Context, t []float32, rows int) err
 	n := m.n
 	for at := 0; at < n; at += visitColumns {
 		w := min(visitColumns, n-at)
-		// column k of L, from its diagonal on
-		columns := m.block(at, w, true)
-		if err := m.each(ctx, rows, func(r int) {
-			x := t[r*n+at:][:w]
-			for k := range w {
-				x[k] /= columns[k*w+k]
-				vecmath.AddScaled(x[k+1:], columns[k*w+k+1:][:w-k-1], -x[k])
-			}
-		}); err != nil {
+		if err := m.times(ctx, t, rows, at, w, m.inverses[at/visitColumns][0]); err != nil {
 			return err
 		}
 		below := at + w
@@ -183,14 +190,7 @@ func (m *TargetCorrection) solve(ctx context.Context, t []float32, rows int) err
 	}
 	for at := (n - 1) / visitColumns * visitColumns; at >= 0; at -= visitColumns {
 		w := min(visitColumns, n-at)
-		lines := m.block(at, w, false)
-		if err := m.each(ctx, rows, func(r int) {
-			x := t[r*n+at:][:w]
-			for k := w - 1; k >= 0; k-- {
-				x[k] /= lines[k*w+k]
-				vecmath.AddScaled(x[:k], lines[k*w:][:k], -x[k])
-			}
-		}); err != nil {
+		if err := m.times(ctx, t, rows, at, w, m.inverses[at/visitColumns][1]); err != nil {
 			return err
 		}
 		if err := m.subtract(ctx, t, rows, at, w, 0, at, func(c, count, worker int) {
@@ -208,19 +208,16 @@ func (m *TargetCorrection) solve(ctx context.Context, t []float32, rows int) err
 	return nil
 }
 
-// block returns the block of L on the diagonal from column at on, or its transpose.
-func (m *TargetCorrection) block(at, w int, transposed bool) []float32 {
-	b := buffer.Resize(&m.local, w*w)
-	for i := range w {
-		for k, v := range m.lower[(at+i)*m.n+at:][:w] {
-			if transposed {
-				b[k*w+i] = v
-			} else {
-				b[i*w+k] = v
-			}
-		}
+// times multiplies w columns of t, from column at on, by the transpose of right, [w, w].
+func (m *TargetCorrection) times(ctx context.Context, t []float32, rows, at, w int, right []float32) error {
+	m.left.Pack(t[at:], m.n, rows, w)
+	y := buffer.Resize(&m.y, rows*w)
+	if err := m.multiply(ctx, y, w, rows, func(c, count, worker int) {
+		m.scratches[worker].right.PackRight(right[c*w:], w, count, w)
+	}); err != nil {
+		return err
 	}
-	return b
+	return m.each(ctx, rows, func(r int) { copy(t[r*m.n+at:][:w], y[r*w:]) })
 }
 
 // subtract subtracts the product of w columns of t, from column at on, with the columns that right packs, from count
