@@ -240,9 +240,9 @@ func float32s(t *testing.T, x model.Tensor, change func(float32) float32) model.
 // differences between the runtime's kernels for other CPUs and for this one count like those of
 // other. It returns the largest relative difference of a column.
 func sameImportance(t *testing.T, sums *imatrix.Sums, other *imatrix.Matrix, predicts bool, file, text string, chunk,
-	chunks int) (worst float64) {
+	chunks int, flags ...string) (worst float64) {
 	t.Helper()
-	data, err := backend("").importance(file, text, chunk, chunks)
+	data, err := backend("").importance(file, text, chunk, chunks, flags...)
 	if err != nil {
 		skip(t, err)
 	}
@@ -320,7 +320,7 @@ func sameImportance(t *testing.T, sums *imatrix.Sums, other *imatrix.Matrix, pre
 	}
 	if other != nil && slices.ContainsFunc(all, beyond) {
 		for _, b := range backends(t) {
-			if data, err := b.importance(file, text, chunk, chunks); err == nil {
+			if data, err := b.importance(file, text, chunk, chunks, flags...); err == nil {
 				addNoise(t, noises, want, data)
 			}
 		}
@@ -373,12 +373,12 @@ func exactImatrix() []string {
 }
 
 // importance returns the file that llama-imatrix writes with the backend.
-func (b backend) importance(file, text string, chunk, chunks int) ([]byte, error) {
+func (b backend) importance(file, text string, chunk, chunks int, flags ...string) ([]byte, error) {
 	c, out := strconv.Itoa(chunk), work+"/ref.imatrix"
 	os.Remove(root + out)
 	argv := append([]string{"timeout", "120", "llama-imatrix", "-m", file, "-f", text, "-c", c, "-b", c,
 		"--chunks", strconv.Itoa(chunks), "-o", out, "--output-format", "gguf", "--process-output", "--no-ppl"},
-		exactImatrix()...)
+		slices.Concat(exactImatrix(), flags)...)
 	if log, err := b.command(argv...).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("the runtime: %s", complaints(log))
 	}
