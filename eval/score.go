@@ -37,10 +37,20 @@ type Answer struct {
 	Best int32   // the most probable token, the first of equals
 }
 
+// Candidate is a token of the vocabulary and ln of its probability.
+type Candidate struct {
+	Token int32
+	LogP  float64
+}
+
 // ScoreOptions are the options of Score.
 type ScoreOptions struct {
 	Workers  int
 	Progress func(Progress) // or nil
+	// Found, unless it is nil, is called for each query with the Best most probable tokens, the most probable one first, of
+	// equal ones that with the smaller id. Calls may be concurrent.
+	Best  int
+	Found func(group, sequence, query int, best []Candidate)
 }
 
 // Score returns the answers to all queries, by group, sequence and query. A group is sequences that may begin with
@@ -82,7 +92,7 @@ func (m *Model) Score(ctx context.Context, groups [][]Sequence, o ScoreOptions) 
 			}
 		}
 		if tokens > 0 {
-			if err := m.scoreSome(ctx, groups[from:to], answers[from:to], o.Workers, progress); err != nil {
+			if err := m.scoreSome(ctx, groups[from:to], answers[from:to], from, o, progress); err != nil {
 				return nil, err
 			}
 		}
@@ -131,32 +141,38 @@ type question struct {
 	row    int
 	token  int32
 	answer *Answer
+	place  place
 }
+
+// place is that of a query.
+type place struct{ group, sequence, query int }
 
 // scored collects the runs over sequences and the questions to their states.
 type scored struct {
 	runs      []*Run
 	questions []question
 	rows      int
+	before    int // groups before the first one
 }
 
 // ask adds the queries of a sequence. row returns the row of a token.
-func (x *scored) ask(s *Sequence, answers []Answer, row func(at int) int) {
+func (x *scored) ask(s *Sequence, answers []Answer, group, sequence int, row func(at int) int) {
 	for i, q := range s.Queries {
-		x.questions = append(x.questions, question{row(q.At), q.Token, &answers[i]})
+		x.questions = append(x.questions, question{row(q.At), q.Token, &answers[i], place{x.before + group, sequence, i}})
 	}
 }
 
-// scoreSome is Score for groups whose streams are in memory together.
-func (m *Model) scoreSome(ctx context.Context, groups [][]Sequence, answers [][][]Answer, workers int,
+// scoreSome is Score for groups whose streams are in memory together; there are so many groups before them.
+func (m *Model) scoreSome(ctx context.Context, groups [][]Sequence, answers [][][]Answer, before int, o ScoreOptions,
 	progress func(Progress)) error {
+	workers := o.Workers
 	longest := 0
 	for _, g := range groups {
 		for k := range g {
 			longest = max(longest, read(&g[k]))
 		}
 	}
-	var x scored
+	x := scored{before: before}
 	if m.sharesPrefixes(longest) {
 		x.share(groups, answers, longest)
 	} else {
@@ -184,7 +200,7 @@ func (m *Model) scoreSome(ctx context.Context, groups [][]Sequence, answers [][]
 		return err
 	}
 	return st.logits(ctx, func(row int, logits []float32) error {
-		return m.answer(x.questions[first[row]:first[row+1]], logits)
+		return m.answer(x.questions[first[row]:first[row+1]], logits, &o)
 	}, func(rows int) error {
 		if progress != nil {
 			progress(Progress{Done: share + (1-share)*float64(rows)/float64(st.Rows)})
@@ -219,7 +235,7 @@ func (x *scored) share(groups [][]Sequence, answers [][][]Answer, longest int) {
 				if len(ids) > n {
 					add(ids[n:], of, n)
 				}
-				x.ask(s, answers[i][from+k], func(at int) int {
+				x.ask(s, answers[i][from+k], i, from+k, func(at int) int {
 					if at < n {
 						return first + at
 					}
@@ -259,23 +275,23 @@ func grouped(group []Sequence, from int) (to, common int) {
 
 // byLength adds a run for each length of sequences.
 func (x *scored) byLength(groups [][]Sequence, answers [][][]Answer) {
-	type place struct{ group, at, n int }
-	var order []place
+	type part struct{ group, at, n int }
+	var order []part
 	for i, group := range groups {
 		for k := range group {
 			if n := read(&group[k]); n > 0 {
-				order = append(order, place{i, k, n})
+				order = append(order, part{i, k, n})
 			}
 		}
 	}
-	slices.SortStableFunc(order, func(a, b place) int { return a.n - b.n })
+	slices.SortStableFunc(order, func(a, b part) int { return a.n - b.n })
 	for _, p := range order {
 		if len(x.runs) == 0 || x.runs[len(x.runs)-1].Chunk != p.n {
 			x.runs = append(x.runs, &Run{Chunk: p.n})
 		}
 		r, s, start := x.runs[len(x.runs)-1], &groups[p.group][p.at], x.rows
 		r.Tokens = append(r.Tokens, s.Tokens[:p.n]...)
-		x.ask(s, answers[p.group][p.at], func(at int) int { return start + at })
+		x.ask(s, answers[p.group][p.at], p.group, p.at, func(at int) int { return start + at })
 		x.rows += p.n
 	}
 }
@@ -298,8 +314,12 @@ func (x *scored) states(s *stream, workers int) (st *States, first []int, err er
 }
 
 // answer answers questions by the logits of their row, which it overwrites.
-func (m *Model) answer(questions []question, logits []float32) error {
+func (m *Model) answer(questions []question, logits []float32, o *ScoreOptions) error {
 	most, _ := vecmath.Max(logits)
+	var first []Candidate
+	if o.Found != nil {
+		first = mostProbable(logits, o.Best)
+	}
 	best := int32(slices.Index(logits, most))
 	for _, q := range questions {
 		q.answer.Best = best
@@ -310,5 +330,33 @@ func (m *Model) answer(questions []question, logits []float32) error {
 	for _, q := range questions {
 		q.answer.LogP -= zero
 	}
+	for i := range first {
+		first[i].LogP -= zero
+	}
+	if o.Found != nil && err == nil {
+		for _, q := range questions {
+			o.Found(q.place.group, q.place.sequence, q.place.query, first)
+		}
+	}
 	return err
+}
+
+// mostProbable returns the tokens of the n largest logits, with these, the largest one first, of equal ones that of the smaller token.
+func mostProbable(logits []float32, n int) []Candidate {
+	var list []Candidate
+	for token, x := range logits {
+		v := float64(x)
+		if len(list) == n && (n == 0 || !(v > list[n-1].LogP)) {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(list, v, func(c Candidate, v float64) int {
+			if c.LogP >= v {
+				return -1
+			}
+			return 1
+		})
+		list = slices.Insert(list, at, Candidate{int32(token), v})
+		list = list[:min(len(list), n)]
+	}
+	return list
 }

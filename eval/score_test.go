@@ -120,3 +120,21 @@ func TestScoreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestMostProbable compares with sorting, ties included.
+func TestMostProbable(t *testing.T) {
+	logits := make([]float32, 200)
+	for i := range logits {
+		logits[i] = float32(i * 37 % 50)
+	}
+	var want []Candidate
+	for i, x := range logits {
+		want = append(want, Candidate{int32(i), float64(x)})
+	}
+	slices.SortStableFunc(want, func(a, b Candidate) int { return int(b.LogP - a.LogP) })
+	for _, n := range []int{0, 1, 2, 7, 200} {
+		if got := mostProbable(logits, n); !slices.Equal(got, want[:n]) {
+			t.Errorf("%d: %v, want %v", n, got, want[:n])
+		}
+	}
+}

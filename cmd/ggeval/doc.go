@@ -10,6 +10,7 @@
 //	ggeval embed [flags] MODEL --text TEXT
 //	ggeval task [flags] KIND MODEL... -f FILE
 //	ggeval score [flags] MODEL... -f FILE
+//	ggeval serve [flags] MODEL
 //
 // "ggeval completion SHELL" prints completions for bash, zsh, fish or powershell, "ggeval man" the
 // manual page.
@@ -417,6 +418,17 @@
 //	answers                    the answers, without -o
 //	seconds, tokens_per_second, peak_memory_bytes
 //
+// # Serve
+//
+// Answers requests of evaluation harnesses over HTTP until SIGINT or SIGTERM: the probabilities of a prompt, and its most
+// probable next token, by POST /v1/completions, and the tokenizer by /tokenize, /detokenize and /tokenizer_info. It
+// generates no texts. Requests that come within a few milliseconds, or wait for the model, go through it together.
+// docs/judging.md describes the requests. The address is printed first, with --json as an object with model, architecture
+// and address.
+//
+//	--address HOST:PORT        answer at this address (127.0.0.1:8080); port 0 is a free one
+//	--allow-remote             permit an address that other machines reach: there are no passwords
+//
 // # Exit codes
 //
 //	0    done
@@ -441,5 +453,6 @@
 //	ggeval sensitivity model-BF16.gguf -f text.txt --types Q2_K,Q4_K --imatrix imatrix.gguf -o table.json
 //	ggeval task hellaswag model-F16.gguf model-Q4_K_M.gguf -f hellaswag_val_full.txt --tasks 0
 //	ggeval score model-Q4_K_M.gguf -f requests.jsonl -o answers.jsonl
+//	ggeval serve model-Q4_K_M.gguf --address 127.0.0.1:8080
 //	ggeval embed bge-small-Q8_0.gguf --base models/bge-small-en-v1.5 -f sentences.txt
 package main

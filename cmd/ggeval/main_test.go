@@ -198,6 +198,17 @@ func TestEveryFlag(t *testing.T) {
 		}
 		flagtest.Check(t, scoreCommand, parseScore, []string{"MODEL", "-f", "t"}, rows)
 	})
+	t.Run("serve", func(t *testing.T) {
+		checked["serve"] = true
+		rows := maps.Clone(flagtest.Checkpoint)
+		maps.Copy(rows, map[string]flagtest.Row{
+			"address":      set("Address", "localhost:1", "--address", "localhost:1"),
+			"allow-remote": set("AllowRemote", "true", "--allow-remote"),
+			"threads":      common["threads"], "via": common["via"], "json": common["json"],
+			"remote": set("Path", "hf://MODEL", "--remote"),
+		})
+		flagtest.Check(t, serveCommand, parseServe, []string{"MODEL"}, rows)
+	})
 	var verbs []*cli.Command = command().Commands
 	for _, verb := range verbs {
 		if !checked[verb.Name] {
@@ -257,6 +268,9 @@ func TestArguments(t *testing.T) {
 		{"score m", "name their file with -f FILE"},
 		{"score m -f t --max-length x", "--max-length"},
 		{"score m -f t --type Q9", `unknown quantization type "Q9"`},
+		{"serve", "want MODEL"},
+		{"serve m --address 0.0.0.0:8080", "--allow-remote"},
+		{"serve m --address :8080", "--allow-remote"},
 		{"sensitivity", "want MODEL"},
 		{"sensitivity m", "name it with -f FILE"},
 		{"sensitivity m -f t --types Q4_K,Q9", `unknown tensor type "Q9"`},
