@@ -225,7 +225,7 @@ evaluation: build
 	$(INTEROP) go test -count=1 -timeout 120m ./test/interop -run '^(TestEvaluate|TestEvaluateBits|TestImatrix|TestEmbed)$$$(if $(RUN),/$(RUN))' -docs
 
 # Writes docs/quality.md: what quantizing loses. RUN measures the rows MODEL/TYPE/METHOD that it
-# matches; what was measured before is kept in QUALITY_WORK, a folder inside ORACLE_ROOT. With
+# matches, and fails if one is worse than in test/quality/testdata/figures.tsv; what was measured before is kept in QUALITY_WORK, a folder inside ORACLE_ROOT. With
 # TEXT=development another text judges, and the tables are written to that folder. QUALITY has
 # other flags, such as QUALITY=-short for a look.
 QUALITY_WORK ?= /srv/quality
@@ -234,8 +234,8 @@ QUALITY ?=
 quality: build
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -o bin/quality ./test/quality
 	$(SIMD) $(INTEROP) bin/quality -work $(QUALITY_WORK) -text $(TEXT) -run '$(RUN)' $(QUALITY) \
-		-o $(if $(filter heldout,$(TEXT)),docs/quality.md,$(ORACLE_ROOT)$(QUALITY_WORK)/$(TEXT).md)
-	go generate ./cmd/ggquant
+		-o $(if $(filter heldout,$(TEXT)),docs/quality.md,$(ORACLE_ROOT)$(QUALITY_WORK)/$(TEXT).md); \
+		status=$$?; go generate ./cmd/ggquant && exit $$status
 
 # Writes the golden files anew; STEP="NAME ..." those of some steps of
 # test/interop/golden.sh, SPEC=PATTERN the files of architectures that match.

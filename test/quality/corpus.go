@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -71,8 +72,18 @@ func cut(ctx context.Context, opt *options) (*corpus, error) {
 		}
 		modules[i] = folder{dir, m.licence}
 	}
-	c.sources = []*language{goSource(root), pythonSource(opt.root), moduleSource(modules)}
+	c.sources = []*language{goSource(root), pythonSource(opt.root), moduleSource(modules), proseSource(opt.root)}
 	for _, l := range c.sources {
+		if l.name == prose {
+			if _, err := os.Stat(filepath.Join(opt.root, proseFolder)); errors.Is(err, os.ErrNotExist) {
+				progress("%s texts: left out: %s is not in the chroot", prose, proseFolder)
+				continue
+			}
+			// it may share lines with code that models are trained with
+			for _, t := range c.texts {
+				others = append(others, t.data)
+			}
+		}
 		made, err := l.texts(textBytes, others...)
 		if err != nil {
 			return nil, err

@@ -41,6 +41,7 @@ type options struct {
 	out    string
 	use    string // of the text for evaluation: heldOut or development
 	run    *regexp.Regexp
+	whole  bool   // run matches everything
 	short  bool   // less of every text
 	texts  string // folder to write texts to, and nothing else
 }
@@ -67,7 +68,8 @@ func parse(args []string) (*options, error) {
 	f.StringVar(&opt.use, "text", heldOut, "the text for evaluation: "+heldOut+" or "+development)
 	f.BoolVar(&opt.short, "short", false, "use little text, for a quick look at everything")
 	match := f.String("run", "",
-		"measure rows MODEL/TYPE/METHOD that the `expression` matches; others are as they were measured before")
+		"measure rows MODEL/TYPE/METHOD that the `expression` matches (beside them MODEL/samples, MODEL/other-domain and\n"+
+			"MODEL/shares/TYPE/METHOD); others are as they were measured before")
 	f.StringVar(&opt.texts, "texts", "", "write the texts to `folder` and end")
 	if err := f.Parse(args); err != nil {
 		return nil, err
@@ -76,6 +78,7 @@ func parse(args []string) (*options, error) {
 	if opt.run, err = regexp.Compile(*match); err != nil {
 		return nil, err
 	}
+	opt.whole = *match == ""
 	switch {
 	case f.NArg() > 0:
 		return nil, fmt.Errorf("unexpected argument %q", f.Arg(0))
@@ -95,6 +98,7 @@ type quality struct {
 	commit string // of our commands
 	code   string // hash of their source, which other commits may share
 	cells  map[string]*cell
+	fresh  map[string]bool // cells of this run
 	mu     sync.Mutex
 	models []*prepared
 	old    *document // the earlier report
@@ -108,7 +112,8 @@ func run(ctx context.Context, opt *options) error {
 	if opt.texts != "" {
 		return c.write(opt.texts)
 	}
-	q := &quality{work: work{root: opt.root, dir: opt.work}, options: opt, corpus: c, cells: map[string]*cell{}}
+	q := &quality{work: work{root: opt.root, dir: opt.work}, options: opt, corpus: c, cells: map[string]*cell{},
+		fresh: map[string]bool{}}
 	if err := os.MkdirAll(q.path("."), 0o777); err != nil {
 		return err
 	}
@@ -134,14 +139,18 @@ func run(ctx context.Context, opt *options) error {
 	q.old = readDocument(was, c.table())
 	q.makeLate()
 	for _, s := range subjects {
+		if s.judge[opt.use] == "" {
+			continue
+		}
 		m, err := q.subject(s)
 		if err != nil {
 			return err
 		}
-		if m == nil {
+		q.models = append(q.models, m)
+		if m.sum == "" {
+			progress("%s: left out: no model.safetensors in %s", s.name, q.checkpoint(m))
 			continue
 		}
-		q.models = append(q.models, m)
 		if err := q.measureModel(ctx, m); err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
@@ -150,7 +159,10 @@ func run(ctx context.Context, opt *options) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(opt.out, report, 0o666)
+	if err := os.WriteFile(opt.out, report, 0o666); err != nil {
+		return err
+	}
+	return q.regressions()
 }
 
 // code returns a hash of the source of our commands in the working directory.
@@ -179,6 +191,9 @@ type cell struct {
 	Commit string `json:",omitempty"` // a commit with that code
 	Failed string `json:",omitempty"` // message of a command that did not make the file
 	Size   int64
+	CPU    float64 `json:",omitempty"` // seconds of user time of the command that made the file
+	Files  int     `json:",omitempty"` // that the command made
+	Matrix float64 `json:",omitempty"` // of the base: seconds of user time of llama-imatrix
 	Real   figures // by llama-perplexity
 	Ours   figures // by ggeval
 }
@@ -231,7 +246,7 @@ func (q *quality) keep(id string, c *cell) error {
 	if err := q.load(); err != nil {
 		return err
 	}
-	q.cells[id] = c
+	q.cells[id], q.fresh[id] = c, true
 	data, err := json.MarshalIndent(q.cells, "", " ")
 	if err != nil {
 		return err

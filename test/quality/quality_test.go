@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -116,7 +118,7 @@ func TestTexts(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "small.go"), []byte("package small\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	l := &language{name: "Go", folders: []folder{{dir, "MIT"}}, ext: ".go"}
+	l := &language{name: "Go", folders: []folder{{dir, "MIT"}}, ext: []string{".go"}}
 	limit := map[string]int{heldOut: 5000}
 	texts, err := l.texts(limit,
 		[]byte("x\n"+strings.Repeat("this line of some length is in one file alone: fileaa.go\n", 3)))
@@ -158,17 +160,23 @@ func TestTexts(t *testing.T) {
 // TestReport writes a report of made-up figures: the better of both references is the
 // baseline, goals that are not reached are bold, and failures say why.
 func TestReport(t *testing.T) {
-	m := &prepared{subject: subjects[0], judged: &text{name: "judged"}, calibrated: &text{name: "calibrated"},
-		otherDomain: &text{name: "other"}}
+	m := &prepared{subject: subjects[0], judged: &text{name: modulesText}, otherDomain: &text{name: "other"}, sum: "1"}
+	for i := range m.calibrated {
+		m.calibrated[i] = &text{name: "Go-calibration", data: []byte{byte(i)}}
+	}
+	judged := m.judged
+	missing := &prepared{subject: subjects[3], judged: &text{name: "English-heldout"},
+		calibrated: m.calibrated}
 	q := &quality{commit: "abc", options: &options{use: heldOut, run: regexp.MustCompile("")},
-		corpus: &corpus{texts: map[string]*text{"judged": m.judged}}, cells: map[string]*cell{}, models: []*prepared{m},
-		old: &document{}}
+		corpus: &corpus{texts: map[string]*text{modulesText: judged}}, cells: map[string]*cell{},
+		models: []*prepared{m, missing}, old: &document{}}
+	sample := 0
 	set := func(recipe, method string, kld float64) {
 		f := figures{KLD: kld, Chunks: []float64{kld, kld}}
 		for _, r := range m.rows() {
-			if r.name == recipe && r.method == method {
+			if r.name == recipe && r.method == method && r.sample == sample {
 				c := q.newCell(m, r)
-				c.Real, c.Ours = f, f
+				c.Real, c.Ours, c.CPU, c.Files = f, f, 30, 3
 				q.cells[m.id(r)] = c
 			}
 		}
@@ -182,6 +190,16 @@ func TestReport(t *testing.T) {
 	set("Q2_K", bestEmbeddings, 0.015)
 	set("Q8_0", plain, 0.0001)
 	set("Q6_K", high, 0.1)
+	set("Q4_K_M", plain, 0.04)
+	set("Q4_K_M", best, 0.006)
+	sample = 1
+	set("Q4_K_M", best, 0.005)
+	sample = 2
+	set("Q4_K_M", best, 0.004)
+	sample = 0
+	base := q.newCell(m, f16Row)
+	base.Matrix = 25
+	q.cells[m.id(f16Row)] = base
 	set("IQ2_XS", plain, 0)
 	q.cells["gollama/IQ2_XS/none"].Failed = "no matrix"
 	set("IQ2_XXS", weighed, 0.7)
@@ -191,9 +209,15 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| gollama | Q2_K | 0.250 ± 0.000 (≤ 0.36) | **0.500 ± 0.000** (≤ 0.09) | - | 0.025 ± 0.000 (≤ 0.035) |",
-		"| gollama | Q2_K | 0.250 ± 0.000 (≤ 0.36) | - | **0.500 ± 0.000** (≤ 0.09) | **1.250 ± 0.000** (≤ 1) |",
+		"| gollama | Q2_K | 1.250 | 0.250 ± 0.000 (≤ 0.268) | " +
+			"**0.500 ± 0.000** (≤ 0.08) | - | 0.025 ± 0.000 (≤ 0.035) |",
+		"| gollama | Q4_K_M | - | - | 0.150 ± 0.000 (≤ 0.13: tie) | - | - |",
+		"| gollama | Q4_K_M | 0.040000 | - | - | 0.005000 ± 0.001000 | - | - |",
+		"| 0.500 ± 0.000 | 0.500 | 0.400 | 0.020000 ± 0.000000 | 0.500 ± 0.000 |",
+		"| gollama | Q2_K | 0.250 ± 0.000 (≤ 0.268) | - | **0.500 ± 0.000** (≤ 0.08) | 1.250 ± 0.000 |",
 		"| gollama | Q2_K | 0.020000 ± 0.000000 | 0.015000 ± 0.000000 | - | 0.000100 ± 0.000000 |",
+		"| gollama | llama-imatrix | 1 | 25.0 | 25.0 |",
+		"| gollama | best | 2 | 20.0 | 10.0 |",
 		"IQ2_XS, reference: no matrix\n",
 		"not measured yet: ",
 		"Commit of ours: abc.",
@@ -218,7 +242,8 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| gollama | Q2_K | 0.250 ± 0.000 (≤ 0.36) | **0.250 ± 0.000** (≤ 0.09) | - | 0.025 ± 0.000 (≤ 0.035) |",
+		"| gollama | Q2_K | 1.250 | 0.250 ± 0.000 (≤ 0.268) | " +
+			"**0.250 ± 0.000** (≤ 0.08) | - | 0.025 ± 0.000 (≤ 0.035) |",
 		"| gollama | Q2_K | 0.020000 ± 0.000000 | 0.015000 ± 0.000000 | - | 0.000100 ± 0.000000 |",
 		"IQ2_XS, reference: no matrix\n",
 		"Commit of ours: abc.",
@@ -231,9 +256,20 @@ func TestReport(t *testing.T) {
 	if same, err := q.report(); err != nil || !bytes.Equal(same, out) {
 		t.Errorf("the report changes when it is written again with its own rows (%v)", err)
 	}
-	m.judged.data = []byte("another text")
-	if d := readDocument(out, q.corpus.table()); len(d.tables)+len(d.commits)+len(d.f16) > 0 {
+	judged.data = []byte("another text")
+	d := readDocument(out, q.corpus.table())
+	if d.tables["gollama"] != nil || len(d.commits)+len(d.f16) > 0 || slices.ContainsFunc(d.tables["Goals"].rows,
+		func(row []string) bool { return row[0] == "gollama" }) {
 		t.Error("figures of another text are there")
+	}
+	if strings.Contains(string(out), "qwendoc") {
+		t.Error("a model that is not here has a table")
+	}
+	// rows of a model whose weights are not on this machine stay
+	m.sum, judged.data, q.cells = "", nil, map[string]*cell{}
+	q.old = readDocument(out, q.corpus.table())
+	if kept, err := q.report(); err != nil || !bytes.Equal(kept, out) {
+		t.Errorf("the report of a model without weights has other rows (%v)\n%s", err, kept)
 	}
 }
 
@@ -247,5 +283,160 @@ func TestCode(t *testing.T) {
 	t.Chdir("internal")
 	if b, err := code(t.Context()); err == nil {
 		t.Errorf("%q of a folder without our commands", b)
+	}
+}
+
+// TestGroups checks that every row is in one group of its method and sample, and that no group with best is large.
+func TestGroups(t *testing.T) {
+	m := &prepared{subject: subjects[0]}
+	rows := m.rows()
+	ids := map[string]bool{}
+	for _, group := range grouped(rows) {
+		if len(group) > together && strings.HasPrefix(group[0].method, best) {
+			t.Errorf("%d rows of %s in a group", len(group), group[0].method)
+		}
+		for _, r := range group {
+			if made(r) != made(group[0]) || ids[m.id(r)] {
+				t.Errorf("%s is in two groups, or in that of %s", m.id(r), m.id(group[0]))
+			}
+			ids[m.id(r)] = true
+		}
+	}
+	if len(ids) != len(rows) {
+		t.Errorf("%d rows in groups, want %d", len(ids), len(rows))
+	}
+	for _, want := range []string{"gollama/Q2_K/best", "gollama/samples/Q2_K/matrix-3",
+		"gollama/other-domain/Q4_K_M/best-other", "gollama/shares/Q2_K/best-output-f16"} {
+		if !ids[want] {
+			t.Errorf("no row %s", want)
+		}
+	}
+}
+
+// TestDealt checks that samples are disjoint pieces of whole lines, from all of the text.
+func TestDealt(t *testing.T) {
+	var lines []string
+	for i := range 20_000 {
+		lines = append(lines, fmt.Sprintf("line %d\n", i))
+	}
+	text := strings.Join(lines, "")
+	for _, size := range []int{8 * pieceBytes, 3 * pieceBytes, 1, len(text)} {
+		seen := map[string]bool{}
+		for i, part := range dealt([]byte(text), size) {
+			if n := len(part); size <= len(text)/samples && n < size/pieceBytes*pieceBytes || n > size+2*pieceBytes {
+				t.Errorf("sample %d has %d bytes, want about %d", i, n, size)
+			}
+			first, last := 0, 0
+			for line := range strings.Lines(string(part)) {
+				var n int
+				if _, err := fmt.Sscanf(line, "line %d\n", &n); err != nil || seen[line] || !strings.HasSuffix(line, "\n") {
+					t.Fatalf("sample %d: %q: %v", i, line, err)
+				}
+				seen[line] = true
+				if first == 0 {
+					first = n
+				}
+				last = n
+			}
+			if size == 8*pieceBytes && (first > 2500 || last < 17_000) {
+				t.Errorf("sample %d has lines %d to %d", i, first, last)
+			}
+		}
+	}
+	for _, text := range []string{"", "a", "a\nbc\n"} {
+		if parts := dealt([]byte(text), 100); string(bytes.Join(parts[:], nil)) != text {
+			t.Errorf("%q of %q", parts, text)
+		}
+	}
+}
+
+// TestReference checks flags that give the reference the types of our recipes.
+func TestReference(t *testing.T) {
+	r := recipes[slices.IndexFunc(recipes, func(r *recipe) bool { return r.name == "NVFP4" })]
+	arg, flags := (&subject{experts: true, tied: true}).reference(r)
+	want := "--tensor-type attn_k=q8_0 --tensor-type attn_v=q8_0 --tensor-type attn_=nvfp4 --tensor-type ffn_=nvfp4 " +
+		"--token-embedding-type q6_K --output-tensor-type q6_K"
+	if got := strings.Join(flags, " "); arg != "MXFP4_MOE" || got != want {
+		t.Errorf("%s %s", arg, got)
+	}
+}
+
+func TestRegression(t *testing.T) {
+	old := figure{"k", 0.01, 0.0001}
+	for _, test := range []struct {
+		kld, e float64
+		failed string
+		want   string
+	}{
+		{0.0104, 0.0001, "", ""}, {0.0106, 0.0003, "", ""}, {0.009, 0, "", ""}, {0, 0, "no file", "no file"},
+		{0.0106, 0.0001, "", "divergence 0.010600 ± 0.000100, was 0.010000 ± 0.000100 (+6 %)"},
+	} {
+		c := &cell{Failed: test.failed, Ours: figures{KLD: test.kld, KLDError: test.e}}
+		if got := regression(old, c); got != test.want {
+			t.Errorf("%v ± %v: %q, want %q", test.kld, test.e, got, test.want)
+		}
+	}
+}
+
+// TestRegressions checks what a run compares and keeps.
+func TestRegressions(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.MkdirAll(filepath.Dir(figuresFile), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	m := &prepared{subject: subjects[0], judged: &text{}, otherDomain: &text{}, sum: "1"}
+	for i := range m.calibrated {
+		m.calibrated[i] = &text{}
+	}
+	q := &quality{options: &options{use: heldOut}, cells: map[string]*cell{}, fresh: map[string]bool{},
+		models: []*prepared{m}}
+	set := func(id string, kld float64) {
+		for _, r := range m.rows() {
+			if m.id(r) == id {
+				c := q.newCell(m, r)
+				c.Ours.KLD, c.Ours.KLDError = kld, kld/1000
+				q.cells[id], q.fresh[id] = c, true
+			}
+		}
+	}
+	kept := func(id string) float64 {
+		data, err := os.ReadFile(figuresFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known, err := parseFigures(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return known[id].kld
+	}
+	const a, b = "gollama/Q2_K/best", "gollama/Q2_K/high"
+	set(a, 0.01)
+	if err := q.regressions(); err != nil || kept(a) != 0.01 {
+		t.Fatalf("a first run: %v", err)
+	}
+	set(a, 0.02)
+	set(b, 0.03)
+	if err := q.regressions(); err == nil || !strings.Contains(err.Error(), a+": divergence 0.020000") ||
+		strings.Contains(err.Error(), b) {
+		t.Errorf("a row that is worse: %v", err)
+	}
+	if kept(a) != 0.01 || kept(b) != 0.03 {
+		t.Errorf("a run of some rows: %v and %v", kept(a), kept(b))
+	}
+	set(a, 0.009)
+	q.whole = true
+	if err := q.regressions(); err != nil || kept(a) != 0.009 {
+		t.Errorf("a run of all rows: %v", err)
+	}
+	m.sum, q.whole = "2", false
+	set(a, 0.5)
+	if err := q.regressions(); err != nil || kept(a) != 0.5 {
+		t.Errorf("a row of other weights: %v", err)
+	}
+	for _, bad := range []string{"head\nx\ty\n", "head\nx\ty\t1\tz\n", "head\nx\ty\tNaN\t1\n"} {
+		if _, err := parseFigures([]byte(bad)); err == nil {
+			t.Errorf("%q is read", bad)
+		}
 	}
 }

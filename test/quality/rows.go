@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,26 +22,32 @@ import (
 type subject struct {
 	name, about   string
 	folder        string            // of the checkpoint
+	chroot        bool              // the folder is in the chroot: the repository has no weights of this model
 	judge         map[string]string // text for evaluation, by heldOut and development
 	calibrate     string            // text for calibration
 	other         string            // text of another domain, "" for none
 	tied          bool              // tied embeddings: they are the output matrix, too
+	experts       bool              // eight experts, with which our recipes have Q8_0 for keys and values
 	chunks, fewer int               // of the text for evaluation: llama-perplexity's, ggeval's
 	calibration   int               // chunks of the text for calibration, on both sides
+	once          []string          // its only recipes, if no choice was made with it: it is measured once, at the end
 }
 
 var subjects = []*subject{
-	{"gollama", "Llama, hidden size 256, feed-forward 768, 6 layers, own output matrix", "test/testdata/gollama",
-		map[string]string{heldOut: modulesText, development: evalText}, "Go-calibration", "Python-calibration", false,
-		113, 32, 120},
-	{"qwengo", "Qwen 3, hidden size 512, feed-forward 1536, 3 layers, embeddings that are the output matrix, too",
-		"test/quality/testdata/qwengo",
-		map[string]string{heldOut: "Go-heldout", development: "Go-development"}, "Go-calibration", "",
-		true, 24, 24, 48},
-	{"mixpy", "Mixtral, hidden size 256, 8 experts of 256 in each of 5 layers, 2 for each token",
-		"test/quality/testdata/mixpy",
-		map[string]string{heldOut: "Python-heldout", development: "Python-development"}, "Python-calibration", "",
-		false, 24, 24, 48},
+	{name: "gollama", about: "Llama, hidden size 256, feed-forward 768, 6 layers, own output matrix",
+		folder: "test/testdata/gollama", judge: map[string]string{heldOut: modulesText, development: evalText},
+		calibrate: "Go-calibration", other: "Python-calibration", chunks: 113, fewer: 32, calibration: 120},
+	{name: "qwengo", about: "Qwen 3, hidden size 512, feed-forward 1536, 3 layers, embeddings that are the output matrix, too",
+		folder:    "test/quality/testdata/qwengo",
+		judge:     map[string]string{heldOut: "Go-heldout", development: "Go-development"},
+		calibrate: "Go-calibration", tied: true, chunks: 24, fewer: 24, calibration: 48},
+	{name: "mixpy", about: "Mixtral, hidden size 256, 8 experts of 256 in each of 5 layers, 2 for each token",
+		folder:    "test/quality/testdata/mixpy",
+		judge:     map[string]string{heldOut: "Python-heldout", development: "Python-development"},
+		calibrate: "Python-calibration", experts: true, chunks: 24, fewer: 24, calibration: 48},
+	{name: "qwendoc", about: "Qwen 2, hidden size 512, feed-forward 1280, 5 layers, biases, own output matrix; English",
+		folder: "srv/qwendoc", chroot: true, judge: map[string]string{heldOut: prose + "-" + heldOut},
+		calibrate: prose + "-" + calibration, chunks: 24, fewer: 24, calibration: 48, once: []string{"Q2_K", "Q4_K_M"}},
 }
 
 // Chunks of the texts with -short.
@@ -54,19 +61,36 @@ type recipe struct {
 	name  string
 	arg   string
 	flags []string
-	bits  int  // class of the goals: 1 for types with codebooks of 2 and 3 bits
-	like  bool // is also measured with bit allocation at its size
+	own   string // type of layers, if the recipe is ours: for the reference, flags name the types of all matrices
+	like  bool   // is also measured with bit allocation at its size
 }
 
 // MXFP4-layers is the recipe of the reference for experts, which gives the other matrices of layers to MXFP4 by name.
 var recipes = []*recipe{
-	{name: "Q2_K", bits: 2, like: true}, {name: "Q3_K_M", bits: 3, like: true}, {name: "Q4_0", bits: 4},
-	{name: "Q4_K_M", bits: 4, like: true},
-	{name: "Q5_K_M", bits: 5, like: true}, {name: "Q6_K", bits: 6}, {name: "IQ4_XS", bits: 4},
-	{name: "IQ3_XXS", bits: 1},
-	{name: "IQ2_XS", bits: 1}, {name: "IQ2_XXS", bits: 1},
-	{name: "MXFP4-layers", arg: "MXFP4_MOE", bits: 4,
+	{name: "Q2_K", like: true}, {name: "Q3_K_M", like: true}, {name: "Q4_0"},
+	{name: "Q4_K_M", like: true},
+	{name: "Q5_K_M"}, {name: "Q6_K"}, {name: "IQ4_XS"},
+	{name: "IQ3_XXS"},
+	{name: "IQ2_XS"}, {name: "IQ2_XXS"},
+	{name: "MXFP4-layers", arg: "MXFP4_MOE",
 		flags: []string{"--tensor-type", "attn_=mxfp4", "--tensor-type", "ffn_=mxfp4"}},
+	{name: "MXFP4", own: "mxfp4"}, {name: "NVFP4", own: "nvfp4"},
+}
+
+// reference returns the recipe and the flags that give the reference the types of a recipe.
+func (m *subject) reference(r *recipe) (arg string, flags []string) {
+	if r.own == "" {
+		return r.typeArg(), r.flags
+	}
+	if m.experts {
+		flags = []string{"--tensor-type", "attn_k=q8_0", "--tensor-type", "attn_v=q8_0"}
+	}
+	embeddings := "q4_K"
+	if m.tied {
+		embeddings = "q6_K"
+	}
+	return "MXFP4_MOE", append(flags, "--tensor-type", "attn_="+r.own, "--tensor-type", "ffn_="+r.own,
+		"--token-embedding-type", embeddings, "--output-tensor-type", "q6_K")
 }
 
 // floor is a recipe that hardly changes weights: its divergence is mostly that of rounded activations, which ggeval
@@ -106,75 +130,150 @@ var more = map[string][]string{
 
 // shareRecipes are the recipes for which the shares of the embeddings and of the output matrix in the divergence are
 // measured.
-var shareRecipes = []string{"Q2_K", "Q4_K_M"}
+var shareRecipes = []string{"Q2_K"}
 
 // otherRecipes are the recipes that are also measured with calibration on a text of another domain.
-var otherRecipes = []string{"Q2_K", "Q4_K_M", "IQ3_XXS"}
+var otherRecipes = []string{"Q2_K", "Q4_K_M"}
+
+// sampleRecipes and sampleMethods are those that are also measured with other samples of the text for calibration.
+var (
+	sampleRecipes = []string{"Q2_K", "Q4_K_M", "IQ4_XS"}
+	sampleMethods = []string{weighed, high, best}
+)
+
+// samples is the number of disjoint samples of a text for calibration. All methods have the first.
+const samples = 3
 
 // A row is a model quantized by a recipe with a method: a row of the table.
 type row struct {
 	*recipe
 	method string
+	sample int // of the text for calibration
 }
 
 // prepared is a subject whose checkpoint is on this machine, with its texts.
 type prepared struct {
 	*subject
-	judged, calibrated, otherDomain *text
-	sum                             string // of the checkpoint's weights
+	judged, otherDomain *text
+	calibrated          [samples]*text
+	sum                 string // of the checkpoint's weights, "" if they are not on this machine
 }
 
-// subject returns a model, nil if its weights are not on this machine.
+// bytesPerToken is a little more than texts of our calibration have on average, so that a sample has enough chunks.
+const bytesPerToken = 3
+
+// subject returns a model; one without weights on this machine is not measured.
 func (q *quality) subject(s *subject) (*prepared, error) {
-	f, err := os.Open(filepath.Join(s.folder, "model.safetensors"))
-	if errors.Is(err, os.ErrNotExist) {
-		progress("%s: left out: no model.safetensors in %s", s.name, s.folder)
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return nil, err
-	}
-	m := &prepared{subject: s, sum: hex.EncodeToString(h.Sum(nil))}
+	m := &prepared{subject: s}
 	if q.short {
 		less := *s
 		less.chunks, less.fewer, less.calibration = shortChunks, shortChunks, shortCalibration
 		m.subject = &less
 	}
+	f, err := os.Open(filepath.Join(q.checkpoint(m), "model.safetensors"))
+	if err == nil {
+		defer f.Close()
+		h := sha256.New()
+		if _, err := io.Copy(h, f); err != nil {
+			return nil, err
+		}
+		m.sum = hex.EncodeToString(h.Sum(nil))
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	calibrated := &text{}
 	for _, t := range []struct {
 		to   **text
 		name string
-	}{{&m.judged, s.judge[q.use]}, {&m.calibrated, s.calibrate}, {&m.otherDomain, s.other}} {
+	}{{&m.judged, s.judge[q.use]}, {&calibrated, s.calibrate}, {&m.otherDomain, s.other}} {
 		if t.name == "" {
 			continue
 		}
 		if *t.to = q.corpus.texts[t.name]; *t.to == nil {
-			return nil, fmt.Errorf("%s: no text %q", s.name, t.name)
+			if m.sum != "" {
+				return nil, fmt.Errorf("%s: no text %q", s.name, t.name)
+			}
+			*t.to = &text{name: t.name}
 		}
+	}
+	size := int(bytesPerToken * chunk * float64(m.calibration))
+	for i, data := range dealt(calibrated.data, size) {
+		if m.sum != "" && len(data) < size*9/10 {
+			return nil, fmt.Errorf("%s: %s has %d bytes in sample %d, too few for %d chunks", s.name, s.calibrate,
+				len(data), i+1, m.calibration)
+		}
+		m.calibrated[i] = &text{name: calibrated.name, data: data}
 	}
 	return m, nil
 }
 
+// pieceBytes is about the size of the pieces of a sample.
+const pieceBytes = 4096
+
+// dealt returns samples of a text, each of about size bytes or, of a text that is too short for that, a third of it:
+// pieces that end with lines, spread evenly over the text, as neighbouring chunks are of one file. The reference, which
+// takes the first chunks, thus gets as many files as our methods, which take some of all.
+func dealt(data []byte, size int) (parts [samples][]byte) {
+	n := max(1, min(size, len(data)/samples)/pieceBytes)
+	lineAfter := func(at int) int {
+		if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {
+			return at + i + 1
+		}
+		return len(data)
+	}
+	at := 0
+	for p := range n * samples {
+		at = max(at, lineAfter(len(data)*p/(n*samples)))
+		if p == 0 {
+			at = 0
+		}
+		end := lineAfter(min(len(data), at+pieceBytes))
+		parts[p%samples] = append(parts[p%samples], data[at:end]...)
+		at = end
+	}
+	return parts
+}
+
+// checkpoint returns the folder of a model's checkpoint.
+func (q *quality) checkpoint(m *prepared) string {
+	if m.chroot {
+		return filepath.Join(q.options.root, m.folder)
+	}
+	return m.folder
+}
+
 // rows returns the rows of a model.
 func (m *prepared) rows() (list []row) {
-	list = append(list, row{floor, plain})
+	add := func(r *recipe, sample int, methods ...string) {
+		for _, method := range methods {
+			list = append(list, row{r, method, sample})
+		}
+	}
+	add(floor, 0, plain)
 	for _, r := range recipes {
+		if m.once != nil && !slices.Contains(m.once, r.name) {
+			continue
+		}
 		for _, method := range methods {
 			if r.like || method != highWorth && method != bestWorth {
-				list = append(list, row{r, method})
+				add(r, 0, method)
 			}
 		}
-		if m.otherDomain != nil && slices.Contains(otherRecipes, r.name) {
-			list = append(list, row{r, highOther}, row{r, bestOther})
+		if m.once != nil {
+			continue
+		}
+		if m.other != "" && slices.Contains(otherRecipes, r.name) {
+			add(r, 0, highOther, bestOther)
 		}
 		if slices.Contains(shareRecipes, r.name) {
-			list = append(list, row{r, bestEmbeddings})
+			add(r, 0, bestEmbeddings)
 			if !m.tied {
-				list = append(list, row{r, bestOutput})
+				add(r, 0, bestOutput)
+			}
+		}
+		if slices.Contains(sampleRecipes, r.name) {
+			for sample := 1; sample < samples; sample++ {
+				add(r, sample, sampleMethods...)
 			}
 		}
 	}
@@ -184,13 +283,29 @@ func (m *prepared) rows() (list []row) {
 // reference reports whether the reference makes the row's file, whatever our code is.
 func (r row) reference() bool { return r.method == plain || r.method == weighed }
 
-func (m *prepared) id(r row) string { return m.name + "/" + r.name + "/" + r.method }
+// id names a row: MODEL/TYPE/METHOD, and what is measured beside that MODEL/TABLE/TYPE/METHOD.
+func (m *prepared) id(r row) string {
+	table, method := "", r.method
+	switch {
+	case r.sample > 0:
+		table, method = "samples/", fmt.Sprintf("%s-%d", method, r.sample+1)
+	case method == highOther || method == bestOther:
+		table = "other-domain/"
+	case more[method] != nil:
+		table = "shares/"
+	}
+	return m.name + "/" + table + r.name + "/" + method
+}
 
 // key identifies what a row is measured with, apart from our code.
 func (q *quality) key(m *prepared, r row) string {
-	k := []string{m.sum, m.judged.sha(), fmt.Sprint(m.chunks, m.fewer), r.typeArg(), strings.Join(r.flags, " ")}
+	arg, flags := r.typeArg(), r.flags
+	if r.reference() {
+		arg, flags = m.reference(r.recipe)
+	}
+	k := []string{m.sum, m.judged.sha(), fmt.Sprint(m.chunks, m.fewer), arg, strings.Join(flags, " ")}
 	if r.method != plain {
-		calibrated := m.calibrated
+		calibrated := m.calibrated[r.sample]
 		if r.method == highOther || r.method == bestOther {
 			calibrated = m.otherDomain
 		}
@@ -202,7 +317,16 @@ func (q *quality) key(m *prepared, r row) string {
 
 // file and output return names of the model's files in the work folder.
 func (m *prepared) file(what string) string { return m.name + "-" + what }
-func (m *prepared) output(r row) string     { return m.file(r.method + "-" + r.name + ".gguf") }
+func (m *prepared) output(r row) string     { return m.file(made(r) + "-" + r.name + ".gguf") }
+
+// made is what the names of a row's files have in common with those that are made in the same way.
+func made(r row) string { return fmt.Sprintf("%s-%d", r.method, r.sample+1) }
+
+// matrix, calibratedText: files of a sample
+func (m *prepared) matrix(sample int) string { return m.file(fmt.Sprintf("matrix-%d.gguf", sample+1)) }
+func (m *prepared) calibratedText(sample int) string {
+	return m.file(fmt.Sprintf("calibrated-%d.txt", sample+1))
+}
 
 // measureModel measures the rows of a model that were not measured yet, or with other code or inputs.
 func (q *quality) measureModel(ctx context.Context, m *prepared) error {
@@ -218,19 +342,23 @@ func (q *quality) measureModel(ctx context.Context, m *prepared) error {
 	progress("%s: %d rows to measure", m.name, len(todo))
 	f16, saved := m.file("f16.gguf"), m.file("base.kld")
 	if err := q.ours(ctx, "ggconv", "--force", "--progress", "none", "--outtype", "f16", "--outfile", q.path(f16),
-		m.folder); err != nil {
+		q.checkpoint(m)); err != nil {
 		return err
 	}
-	for name, t := range map[string]*text{"judged.txt": m.judged, "calibrated.txt": m.calibrated,
-		"other.txt": m.otherDomain} {
+	files := map[string]*text{m.file("judged.txt"): m.judged, m.file("other.txt"): m.otherDomain}
+	for i, t := range m.calibrated {
+		files[m.calibratedText(i)] = t
+		defer q.remove(m.matrix(i))
+	}
+	for name, t := range files {
 		if t != nil {
-			if err := os.WriteFile(q.path(m.file(name)), t.data, 0o666); err != nil {
+			if err := os.WriteFile(q.path(name), t.data, 0o666); err != nil {
 				return err
 			}
+			defer q.remove(name)
 		}
 	}
-	defer q.remove(saved, f16, m.file("judged.txt"), m.file("calibrated.txt"), m.file("other.txt"),
-		m.file("matrix.gguf"))
+	defer q.remove(saved, f16)
 	base := q.newCell(m, f16Row)
 	err := side(
 		func() (err error) {
@@ -238,44 +366,76 @@ func (q *quality) measureModel(ctx context.Context, m *prepared) error {
 			return err
 		},
 		func() error {
-			if !slices.ContainsFunc(todo, func(r row) bool { return r.method == weighed }) {
-				return nil
+			for i := range samples {
+				if !slices.ContainsFunc(todo, func(r row) bool { return r.method == weighed && r.sample == i }) {
+					continue
+				}
+				_, cpu, err := q.tool(ctx, "llama-imatrix", "-m", q.inside(f16), "-f", q.inside(m.calibratedText(i)),
+					"-o", q.inside(m.matrix(i)), "-c", strconv.Itoa(chunk),
+					"--chunks", strconv.Itoa(m.calibration), "-t", "1", "-ngl", "0", "--no-ppl", "--no-repack")
+				if err != nil {
+					return err
+				}
+				base.Matrix = cpu
 			}
-			_, err := q.tool(ctx, "llama-imatrix", "-m", q.inside(f16), "-f", q.inside(m.file("calibrated.txt")), "-o",
-				q.inside(m.file("matrix.gguf")), "-c", strconv.Itoa(chunk),
-				"--chunks", strconv.Itoa(m.calibration), "-t", "1", "-ngl", "0", "--no-ppl", "--no-repack")
-			return err
+			return nil
 		},
 	)
 	if err != nil {
 		return err
 	}
+	if was := q.cell(m, f16Row); was != nil && base.Matrix == 0 {
+		base.Matrix = was.Matrix
+	}
 	if err := q.keep(m.id(f16Row), base); err != nil {
 		return err
 	}
-	// a method at a time, two side by side: files of one command share calibration
-	byMethod := make(chan []row)
+	// two groups side by side, those that take long first
+	groups := make(chan []row)
 	work := func() error {
 		var errs error
-		for rows := range byMethod {
+		for rows := range groups {
 			errs = errors.Join(errs, q.measureMethod(ctx, m, rows))
 		}
 		return errs
 	}
 	go func() {
-		for _, method := range slices.Concat(methods, []string{highOther, bestOther, bestEmbeddings, bestOutput}) {
-			if rows := slices.DeleteFunc(slices.Clone(todo),
-				func(r row) bool { return r.method != method }); len(rows) > 0 {
-				byMethod <- rows
-			}
+		for _, rows := range grouped(todo) {
+			groups <- rows
 		}
-		close(byMethod)
+		close(groups)
 	}()
 	return side(work, work)
 }
 
+// together is the largest number of files that are made together with best: an interruption loses what was not
+// measured yet.
+const together = 5
+
+// grouped returns rows of one method and sample, whose files are made together, as they share calibration. The first
+// groups take the longest.
+func grouped(rows []row) (groups [][]row) {
+	at := map[string]int{} // group that is being filled
+	for _, r := range rows {
+		k, ok := at[made(r)]
+		if !ok || strings.HasPrefix(r.method, best) && len(groups[k]) == together {
+			k = len(groups)
+			at[made(r)], groups = k, append(groups, nil)
+		}
+		groups[k] = append(groups[k], r)
+	}
+	cost := func(g []row) int {
+		if strings.HasPrefix(g[0].method, best) {
+			return 100 * len(g)
+		}
+		return len(g)
+	}
+	slices.SortStableFunc(groups, func(a, b []row) int { return cost(b) - cost(a) })
+	return groups
+}
+
 // f16Row is the row of the base, with which all others are compared.
-var f16Row = row{&recipe{name: "F16"}, "base"}
+var f16Row = row{&recipe{name: "F16"}, "base", 0}
 
 // side runs functions side by side.
 func side(f ...func() error) error {
@@ -295,18 +455,25 @@ func (q *quality) measureMethod(ctx context.Context, m *prepared, rows []row) er
 			q.remove(m.output(r))
 		}
 	}()
-	made, err := q.quantize(ctx, m, rows)
-	if err != nil || len(made) == 0 {
+	list, err := q.quantize(ctx, m, rows)
+	if err != nil || len(list) == 0 {
 		return err
 	}
-	return q.compare(ctx, m, made)
+	return q.compare(ctx, m, list)
+}
+
+// An output is the file of a row, with what making it cost.
+type output struct {
+	row
+	cpu   float64 // seconds of user time of the command that made it
+	files int     // that the command made
 }
 
 // compare measures files, by both evaluators.
-func (q *quality) compare(ctx context.Context, m *prepared, made []row) error {
+func (q *quality) compare(ctx context.Context, m *prepared, list []output) error {
 	argv := []string{"compare", q.path(f16Of(m))}
-	for _, r := range made {
-		argv = append(argv, q.path(m.output(r)))
+	for _, o := range list {
+		argv = append(argv, q.path(m.output(o.row)))
 	}
 	out, err := q.output(ctx, "ggeval", append(argv, "-f", q.path(m.file("judged.txt")), "-c", strconv.Itoa(chunk),
 		"--chunks", strconv.Itoa(m.fewer), "--json", "--progress", "none")...)
@@ -317,15 +484,15 @@ func (q *quality) compare(ctx context.Context, m *prepared, made []row) error {
 	if err != nil {
 		return err
 	}
-	if len(found) != len(made) {
-		return fmt.Errorf("ggeval compare: %d models, want %d", len(found), len(made))
+	if len(found) != len(list) {
+		return fmt.Errorf("ggeval compare: %d models, want %d", len(found), len(list))
 	}
 	jobs := make(chan int)
 	work := func() (errs error) {
 		for i := range jobs {
-			r := made[i]
+			r := list[i].row
 			c := q.newCell(m, r)
-			c.Ours = found[i]
+			c.Ours, c.CPU, c.Files = found[i], list[i].cpu, list[i].files
 			info, err := os.Stat(q.path(m.output(r)))
 			if err == nil {
 				c.Size = info.Size()
@@ -340,7 +507,7 @@ func (q *quality) compare(ctx context.Context, m *prepared, made []row) error {
 		return errs
 	}
 	go func() {
-		for i := range made {
+		for i := range list {
 			jobs <- i
 		}
 		close(jobs)
@@ -350,14 +517,20 @@ func (q *quality) compare(ctx context.Context, m *prepared, made []row) error {
 
 // output runs one of our commands and returns its standard output.
 func (q *quality) output(ctx context.Context, name string, argv ...string) ([]byte, error) {
+	out, _, err := q.timed(ctx, name, argv...)
+	return out, err
+}
+
+// timed returns the seconds of user time, too.
+func (q *quality) timed(ctx context.Context, name string, argv ...string) ([]byte, float64, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(q.bin, name), argv...)
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", lastLine([]byte(complaints.String())), err)
+		return nil, 0, fmt.Errorf("%s: %w", lastLine([]byte(complaints.String())), err)
 	}
-	return out, nil
+	return out, cmd.ProcessState.UserTime().Seconds(), nil
 }
 
 func (q *quality) ours(ctx context.Context, name string, argv ...string) error {
@@ -365,41 +538,45 @@ func (q *quality) ours(ctx context.Context, name string, argv ...string) error {
 	return err
 }
 
-// quantize makes the files of rows of one method, and returns the rows with a file; for the others it keeps the
-// command's message.
-func (q *quality) quantize(ctx context.Context, m *prepared, rows []row) (made []row, err error) {
-	method, f16, reference := rows[0].method, f16Of(m), rows[0].reference()
-	var together, alone []row
+// quantize makes the files of rows of one method and sample, and returns those that were made; for the others it keeps
+// the command's message.
+func (q *quality) quantize(ctx context.Context, m *prepared, rows []row) (list []output, err error) {
+	f16, reference := f16Of(m), rows[0].reference()
+	var batch, alone []row
 	for _, r := range rows {
 		if reference || len(r.flags) > 0 {
 			alone = append(alone, r)
 		} else {
-			together = append(together, r)
+			batch = append(batch, r)
 		}
 	}
-	progress("%s: %s of %d recipes", m.name, method, len(rows))
-	if len(together) > 0 {
-		if q.batch(ctx, m, together) == nil {
-			made = together
+	progress("%s: %s of %d recipes", m.name, made(rows[0]), len(rows))
+	if len(batch) > 0 {
+		if cpu, err := q.batch(ctx, m, batch); err == nil {
+			for _, r := range batch {
+				list = append(list, output{r, cpu, len(batch)})
+			}
 		} else { // perhaps only one of them fails
-			alone = append(alone, together...)
+			alone = append(alone, batch...)
 		}
 	}
 	for _, r := range alone {
+		var cpu float64
 		if reference {
-			argv := append([]string{"llama-quantize"}, r.flags...)
-			if method == weighed {
-				argv = append(argv, "--imatrix", q.inside(m.file("matrix.gguf")))
+			arg, flags := m.reference(r.recipe)
+			argv := append([]string{"llama-quantize"}, flags...)
+			if r.method == weighed {
+				argv = append(argv, "--imatrix", q.inside(m.matrix(r.sample)))
 			}
-			_, err = q.tool(ctx, append(argv, q.inside(f16), q.inside(m.output(r)), r.typeArg())...)
+			_, cpu, err = q.tool(ctx, append(argv, q.inside(f16), q.inside(m.output(r)), arg, "1")...)
 		} else {
-			err = q.batch(ctx, m, []row{r})
+			cpu, err = q.batch(ctx, m, []row{r})
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		if err == nil {
-			made = append(made, r)
+			list = append(list, output{r, cpu, 1})
 			continue
 		}
 		c := q.newCell(m, r)
@@ -409,19 +586,20 @@ func (q *quality) quantize(ctx context.Context, m *prepared, rows []row) (made [
 		}
 		progress("%s: %s", m.id(r), c.Failed)
 	}
-	return made, nil
+	return list, nil
 }
 
-// batch quantizes with ggquant: rows of one method, and of one recipe if that has flags.
-func (q *quality) batch(ctx context.Context, m *prepared, rows []row) error {
-	method, calibrated, effort := rows[0].method, "calibrated.txt", high
+// batch quantizes with ggquant, with one thread: rows of one method and sample, and of one recipe if that has flags. It
+// returns the seconds of user time.
+func (q *quality) batch(ctx context.Context, m *prepared, rows []row) (float64, error) {
+	method, calibrated, effort := rows[0].method, m.calibratedText(rows[0].sample), high
 	if method == highOther || method == bestOther {
-		calibrated = "other.txt"
+		calibrated = m.file("other.txt")
 	}
 	if strings.HasPrefix(method, best) {
 		effort = best
 	}
-	argv := []string{"--force", "--progress", "none", "--calibrate", q.path(m.file(calibrated)), "--chunks",
+	argv := []string{"--force", "--progress", "none", "--threads", "1", "--calibrate", q.path(calibrated), "--chunks",
 		strconv.Itoa(m.calibration), "--effort", effort}
 	argv = slices.Concat(argv, rows[0].flags, more[method])
 	if method == highWorth || method == bestWorth {
@@ -430,13 +608,16 @@ func (q *quality) batch(ctx context.Context, m *prepared, rows []row) error {
 		}
 	}
 	if len(rows) == 1 {
-		return q.ours(ctx, "ggquant", append(argv, q.path(f16Of(m)), q.path(m.output(rows[0])), rows[0].typeArg())...)
+		argv = append(argv, q.path(f16Of(m)), q.path(m.output(rows[0])), rows[0].typeArg())
+	} else {
+		argv = append(argv, "--out-dir", q.path("."), "--name-template", m.file(made(rows[0])+"-{FTYPE}.gguf"),
+			q.path(f16Of(m)))
+		for _, r := range rows {
+			argv = append(argv, r.typeArg())
+		}
 	}
-	argv = append(argv, "--out-dir", q.path("."), "--name-template", m.file(method+"-{FTYPE}.gguf"), q.path(f16Of(m)))
-	for _, r := range rows {
-		argv = append(argv, r.typeArg())
-	}
-	return q.ours(ctx, "ggquant", argv...)
+	_, cpu, err := q.timed(ctx, "ggquant", argv...)
+	return cpu, err
 }
 
 func f16Of(m *prepared) string { return m.file("f16.gguf") }

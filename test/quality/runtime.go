@@ -34,17 +34,18 @@ func (w *work) makeLate() {
 	w.late = cmd.Run() == nil
 }
 
-// tool runs a tool of the reference in the chroot and returns its output and messages.
-func (w *work) tool(ctx context.Context, argv ...string) ([]byte, error) {
+// tool runs a tool of the reference in the chroot and returns its output and messages, and the seconds of user time.
+func (w *work) tool(ctx context.Context, argv ...string) ([]byte, float64, error) {
 	args := []string{w.root, "env", "-C", w.inside(".")}
 	if w.late {
 		args = append(args, "LD_PRELOAD="+w.inside("late.so"))
 	}
-	out, err := exec.CommandContext(ctx, "chroot", append(args, argv...)...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, "chroot", append(args, argv...)...)
+	out, err := cmd.CombinedOutput()
 	if err != nil {
-		err = fmt.Errorf("%s: %w: %s", argv[0], err, lastLine(out))
+		return out, 0, fmt.Errorf("%s: %w: %s", argv[0], err, lastLine(out))
 	}
-	return out, err
+	return out, cmd.ProcessState.UserTime().Seconds(), nil
 }
 
 // lastLine returns the last line that is neither empty nor llama-quantize's "failed", which gives no reason.
@@ -63,9 +64,9 @@ const tries = 5
 
 // perplexity runs llama-perplexity; without --no-repack it fails on processors with some instructions.
 func (w *work) perplexity(ctx context.Context, file, base string, more ...string) ([]byte, error) {
-	return w.tool(ctx, append([]string{"llama-perplexity", "-m", file, "-c", strconv.Itoa(chunk), "-t",
-		"1", "-ngl", "0",
-		"--no-warmup", "--no-repack", "--kl-divergence-base", base}, more...)...)
+	out, _, err := w.tool(ctx, append([]string{"llama-perplexity", "-m", file, "-c", strconv.Itoa(chunk), "-t", "1",
+		"-ngl", "0", "--no-warmup", "--no-repack", "--kl-divergence-base", base}, more...)...)
+	return out, err
 }
 
 var finalPPL = regexp.MustCompile(`Final estimate: PPL = (\S+) \+/- (\S+)`)

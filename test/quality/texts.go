@@ -14,11 +14,11 @@ import (
 	"strings"
 )
 
-// A language is source code under free licences from which texts are cut.
+// A language is source code or prose under free licences from which texts are cut.
 type language struct {
 	name    string
 	folders []folder
-	ext     string
+	ext     []string
 	skip    []string // parts of the names of files with tables, generated code or tests
 	only    string   // the use of all files, "" if their names decide
 }
@@ -35,7 +35,7 @@ type folder struct {
 // goSource returns the standard library of a toolchain, pythonSource that of the chroot
 // with some libraries.
 func goSource(goroot string) *language {
-	return &language{"Go", []folder{{filepath.Join(goroot, "src"), "BSD-3-Clause, the Go authors"}}, ".go",
+	return &language{"Go", []folder{{filepath.Join(goroot, "src"), "BSD-3-Clause, the Go authors"}}, []string{".go"},
 		[]string{"testdata", "_test", "tables", "zerrors", "zsys", "_gen"}, ""}
 }
 
@@ -51,7 +51,7 @@ var goModules = []folder{
 
 // moduleSource returns the Go code of modules in folders of the module cache, for evaluation only.
 func moduleSource(folders []folder) *language {
-	return &language{"Go modules", folders, ".go", []string{"testdata", "_test", "tables", ".pb.go"}, heldOut}
+	return &language{"Go modules", folders, []string{".go"}, []string{"testdata", "_test", "tables", ".pb.go"}, heldOut}
 }
 
 func pythonSource(root string) *language {
@@ -63,7 +63,24 @@ func pythonSource(root string) *language {
 		{lib + "/python3/dist-packages/mpmath", "BSD-3-Clause, Fredrik Johansson and contributors"},
 		{lib + "/python3/dist-packages/numpy", "BSD-3-Clause, the NumPy developers"},
 		{lib + "/python3/dist-packages/torch", "BSD-3-Clause, the PyTorch contributors"},
-	}, ".py", []string{"/test", "encodings/", "pydoc_data", "_sysconfig", "generated", "benchmarks"}, ""}
+	}, []string{".py"}, []string{"/test", "encodings/", "pydoc_data", "_sysconfig", "generated", "benchmarks"}, ""}
+}
+
+// proseFolder is where packages of manuals are unpacked, in the chroot: they are not installed.
+const proseFolder = "srv/prose"
+
+// prose is the name of the language of manuals.
+const prose = "English"
+
+// proseSource returns English manuals (testdata/README.md says which), which may be missing in the chroot.
+func proseSource(root string) *language {
+	share := filepath.Join(root, proseFolder, "usr/share")
+	return &language{prose, []folder{
+		{share + "/perl/5.42.3/pod", "GPL-1.0-or-later or Artistic-1.0-Perl, Larry Wall and others"},
+		{share + "/doc/git-doc", "GPL-2.0, the Git authors"},
+		{share + "/vim/vim92/doc", "Vim, Bram Moolenaar and the Vim contributors"},
+		{share + "/doc/linux-doc-7.2/html/_sources", "GPL-2.0, the authors of Linux"},
+	}, []string{".pod", ".adoc", ".txt"}, []string{"translations"}, ""}
 }
 
 // Texts are cut file by file. The name of a file alone decides its use, so that a model is never trained on a file that
@@ -113,7 +130,7 @@ func (l *language) texts(limit map[string]int, others ...[]byte) (map[string][]b
 			if e.IsDir() && p != f.path && (e.Name() == "dist-packages" || e.Name() == "vendor") {
 				return filepath.SkipDir
 			}
-			if !e.Type().IsRegular() || path.Ext(name) != l.ext ||
+			if !e.Type().IsRegular() || !slices.Contains(l.ext, path.Ext(name)) ||
 				slices.ContainsFunc(l.skip, func(s string) bool { return strings.Contains(name[len(f.path):], s) }) {
 				return nil
 			}

@@ -14,7 +14,7 @@ import math, os, shutil, signal, sys, time
 import sentencepiece
 import torch
 import torch.nn.functional as F
-from transformers import AttentionInterface, LlamaForCausalLM, MixtralConfig, MixtralForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import AttentionInterface, LlamaForCausalLM, MixtralConfig, MixtralForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
 from transformers.models.mixtral.modeling_mixtral import MixtralExperts, load_balancing_loss_func
 
 LENGTH = 512  # tokens of a sequence, the first of them BOS
@@ -33,6 +33,10 @@ MODELS = {
         num_key_value_heads=2, head_dim=32, num_local_experts=8, num_experts_per_tok=2,
         output_router_logits=True, router_aux_loss_coef=0.01, router_jitter_noise=0.0,
         sliding_window=None, tie_word_embeddings=False, rms_norm_eps=1e-5, **COMMON), "upcycled"),
+    # a new model of prose, with biases; only its embeddings and its output matrix begin with gollama's
+    "qwendoc": ("English", Qwen2ForCausalLM, Qwen2Config(
+        hidden_size=512, intermediate_size=1280, num_hidden_layers=5, num_attention_heads=8,
+        num_key_value_heads=4, tie_word_embeddings=False, **COMMON), "spelled"),
 }
 BATCH, RATE = 4, 1.5e-3
 LAYERS = [0, 1, 2, 4, 5]  # of gollama's six: they become the MoE layers
@@ -108,6 +112,12 @@ def taught(model, old):
     model.model.embed_tokens.weight.data = torch.cat([rows / rows.std(), out / out.std()], 1).detach() * 0.03
 
 
+def spelled(model, old):
+    """Initializes the embeddings as taught does, and the output matrix with the same rows."""
+    taught(model, old)
+    model.lm_head.weight.data = model.model.embed_tokens.weight.data.clone()
+
+
 def upcycled(model, old):
     """Initializes from the old model's layers: an expert is a third of the feed-forward block,
     times three because the weights of a token's two experts add up to 1."""
@@ -177,7 +187,7 @@ def main():
     model = cls.from_pretrained(out, dtype=torch.float32) if again else cls(config)
     old = LlamaForCausalLM.from_pretrained(gollama, dtype=torch.float32)
     if not again:
-        {"taught": taught, "upcycled": upcycled}[begin](model, old)
+        {"taught": taught, "spelled": spelled, "upcycled": upcycled}[begin](model, old)
     teacher = old.to(torch.bfloat16) if begin == "taught" else None
     for m in (model, old):
         m.set_attn_implementation("bf16")
