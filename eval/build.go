@@ -77,15 +77,7 @@ func New(m *model.Model) (*Model, error) {
 
 // NewAs is New for a model that computes the given graph.
 func NewAs(m *model.Model, g *graph.Model) (r *Model, err error) {
-	defer func() {
-		if x := recover(); x != nil {
-			s, ok := x.(buildError)
-			if !ok {
-				panic(x)
-			}
-			r, err = nil, s.err
-		}
-	}()
+	defer recoverBuild(&err)
 	if len(m.Tensors) == 0 {
 		return nil, fault.Errorf(fault.Broken, "%s: no tensors", m.Path)
 	}
@@ -100,6 +92,10 @@ func NewAs(m *model.Model, g *graph.Model) (r *Model, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Path, err)
 	}
+	if d.DraftsOnly() {
+		return nil, fault.Errorf(fault.Unsupported, "%s: a draft model of MTP (NextN) layers alone: the evaluator runs these "+
+			"layers after those that they continue, in one file with them", m.Path)
+	}
 	b := &builder{t: newTensors(m), d: d, Scope: d.At(-1), harmless: map[string]bool{},
 		ropes: map[ropeKey]int{}, temperatures: map[temperatureKey]int{}}
 	b.p = &params{arch: m.Architecture()}
@@ -113,7 +109,12 @@ func NewAs(m *model.Model, g *graph.Model) (r *Model, err error) {
 	if err := b.checkKeys(file, isByName); err != nil { // build has found which of these are harmless
 		return nil, err
 	}
-	return b.m, b.t.checkUnused(g)
+	if err := b.t.checkUnused(g); err != nil {
+		return nil, err
+	}
+	b.Scope = b.d.At(-1)
+	b.m.drafts = sync.OnceValues(b.newDrafts)
+	return b.m, nil
 }
 
 // build finds the tensors of the model.
@@ -168,6 +169,7 @@ func (b *builder) build() {
 		var i int
 		if _, err := fmt.Sscanf(name, "blk.%d.", &i); err == nil && i >= p.layers && i < p.allLayers {
 			t.used[name] = true
+			m.nextN = max(m.nextN, i-p.layers+1)
 		}
 	}
 	order := b.d.Order()

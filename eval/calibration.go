@@ -21,8 +21,8 @@ import (
 type Calibration struct {
 	Importance // Done and Save are set
 	// State is the path of a state file for the sums so far, "" for none. It is written after every Every chunks; with
-	// Every 0 it is only read. An existing file is resumed from if its text, chunk size, model, merged files, Output
-	// and Group are the same; otherwise the error is of kind fault.Refused. Other programs can read it as an imatrix of
+	// Every 0 it is only read. An existing file is resumed from if its text, chunk size, model, merged files, Output,
+	// Group and Run.NextN are the same; otherwise the error is of kind fault.Refused. Other programs can read it as an imatrix of
 	// the chunks so far; its SHA-256 is appended. The caller removes it after the run.
 	State string
 	// Text is the SHA-256 of the tokenized text.
@@ -40,6 +40,7 @@ const (
 	keyOutput = "imatrix.state.output"
 	keyChunk  = "imatrix.state.tokens_per_chunk"
 	keyGroup  = "imatrix.state.group_chunks"
+	keyNextN  = "imatrix.state.nextn"
 )
 
 // Calibrate is Collect with a State. It returns sums, or the sums of the state file completed with the remaining
@@ -104,6 +105,7 @@ func (m *Model) stateKeys(ctx context.Context, r Run, sums *imatrix.Sums, c *Cal
 		{Key: keyMerged, Value: gguf.String(merged)},
 		{Key: keyOutput, Value: gguf.Bool(c.Output)},
 		{Key: keyGroup, Value: gguf.Uint32(uint32(c.Group))},
+		{Key: keyNextN, Value: gguf.Bool(r.NextN)},
 	}, err
 }
 
@@ -112,6 +114,7 @@ var mismatches = map[string]string{
 	keyText: "for another text", keyChunk: "with another chunk size", keyModel: "for another model",
 	keyMerged: "with other merged files",
 	keyOutput: "with another choice about the output matrix", keyGroup: "with another number of chunks per group",
+	keyNextN: "with another choice about MTP (NextN) layers",
 }
 
 // readState returns the sums of a state file and the number of chunks that they cover.

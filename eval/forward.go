@@ -22,6 +22,9 @@ func (m *Model) Forward(ctx context.Context, r Run) (*States, error) {
 	if r.Sources != nil {
 		return m.decode(ctx, r)
 	}
+	if r.NextN && (r.First != 0 || !m.Predicts()) {
+		return nil, fmt.Errorf("eval: MTP (NextN) layers run for states of all tokens, by which others are predicted")
+	}
 	if r.Lengths != nil || r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || r.First < 0 || r.First >= r.Chunk {
 		return nil, fmt.Errorf("eval: %d tokens in chunks of %d from position %d on", len(r.Tokens), r.Chunk, r.First)
 	}
@@ -40,6 +43,17 @@ func (m *Model) forward(ctx context.Context, runs []*Run) (*States, error) {
 // run is forward without a decision head.
 func (m *Model) run(ctx context.Context, runs []*Run) (*States, error) {
 	r := runs[0]
+	if r.NextN {
+		drafts, err := m.drafts()
+		if err != nil {
+			return nil, err
+		}
+		if p := r.Progress; p != nil {
+			trunk, share := *r, float64(len(m.layers))/float64(len(m.layers)+len(drafts))
+			trunk.Progress = func(x Progress) { p(Progress{Done: share * x.Done}) }
+			runs = []*Run{&trunk}
+		}
+	}
 	s, err := m.newStream(ctx, runs, newWorkspace(r.Workers))
 	if err != nil {
 		return nil, err
@@ -47,6 +61,11 @@ func (m *Model) run(ctx context.Context, runs []*Run) (*States, error) {
 	for i := range m.layers {
 		if err := s.runLayer(i, runs); err != nil {
 			return nil, fmt.Errorf("%s: layer %d: %w", m.source.Path, i, err)
+		}
+	}
+	if r.NextN {
+		if err := m.runDrafts(ctx, r, s.h, s.workspace); err != nil {
+			return nil, err
 		}
 	}
 	return s.finish(r)
@@ -280,11 +299,11 @@ func (s *stream) setRun(r *Run) {
 	s.chunk = r.Chunk
 	s.rotations = s.rotations[:0]
 	for _, rope := range s.m.ropes {
-		s.rotations = append(s.rotations, rope.table(r.Chunk))
+		s.rotations = append(s.rotations, rope.table(r.at+r.Chunk))
 	}
 	s.queryFactors = s.queryFactors[:0]
 	for _, t := range s.m.temperatures {
-		s.queryFactors = append(s.queryFactors, t.table(r.Chunk))
+		s.queryFactors = append(s.queryFactors, t.table(r.at+r.Chunk))
 	}
 }
 

@@ -78,8 +78,12 @@ func (c *Collector) States(ctx context.Context, states *States, workers int) err
 // Expect returns sums with the entries and counts of a run, without running the model: all squares are 1, and all
 // experts count all tokens. They serve for plans, which depend on the tensors that have importance.
 func (c *Collector) Expect(ctx context.Context, r Run) (*imatrix.Sums, error) {
-	sums, tokens := imatrix.NewSums(r.Chunk), len(r.Tokens)
+	sums := imatrix.NewSums(r.Chunk)
 	expect := func(in Inputs) error {
+		tokens := len(r.Tokens) - r.Chunks()*c.m.rowsLess(in.Name)
+		if tokens < 1 {
+			return nil
+		}
 		t, err := sums.Tally(in.Name, in.Columns, in.Matrices, in.Routed)
 		if err != nil {
 			return err
@@ -99,6 +103,10 @@ func (c *Collector) Expect(ctx context.Context, r Run) (*imatrix.Sums, error) {
 		}
 		return expect(in)
 	}}
+	if r.NextN {
+		empty.NextN, empty.Tokens, empty.Chunk = true, make([]int32, c.m.nextN+1), c.m.nextN+1
+		sums.NextN = c.m.nextN
+	}
 	states, err := c.m.Forward(ctx, empty)
 	if err == nil && c.output {
 		err = expect(states.Inputs())
@@ -106,7 +114,8 @@ func (c *Collector) Expect(ctx context.Context, r Run) (*imatrix.Sums, error) {
 	return sums, err
 }
 
-// Collect runs the model over chunks of tokens with a Collector. r.First is set.
+// Collect runs the model over chunks of tokens with a Collector. r.First is set. With r.NextN the sums get the number of
+// MTP (NextN) layers, too.
 func (m *Model) Collect(ctx context.Context, r Run, sums *imatrix.Sums, opt Importance) error {
 	switch {
 	case r.Sources != nil:
@@ -133,7 +142,12 @@ func (m *Model) Collect(ctx context.Context, r Run, sums *imatrix.Sums, opt Impo
 				opt.Every, opt.Done)
 		}
 	}
-	r.First = 0
+	if r.First = 0; r.NextN {
+		if r.Sources != nil {
+			return fault.Errorf(fault.Usage, "MTP (NextN) layers of an encoder-decoder")
+		}
+		sums.NextN = m.nextN
+	}
 	for done, since := opt.Done, 0; done < chunks; {
 		n := min(at, chunks-done)
 		part := r.chunks(done, done+n)

@@ -15,6 +15,17 @@ import (
 // buildError is the panic value of fail; New returns its error.
 type buildError struct{ err error }
 
+// recoverBuild sets err to the error of fail, if that has ended the construction of a model.
+func recoverBuild(err *error) {
+	if x := recover(); x != nil {
+		s, ok := x.(buildError)
+		if !ok {
+			panic(x)
+		}
+		*err = s.err
+	}
+}
+
 // fail ends the construction of a model.
 func (b *builder) fail(kind error, format string, args ...any) { b.t.fail(kind, format, args...) }
 

@@ -45,6 +45,10 @@ type Model struct {
 	decision     *decision      // the head of a model that decides, or nil
 	adapters     *tokenAdapters // or nil
 	cache        *kvCache       // or nil: keys and values are in float32
+	nextN        int            // the number of MTP (NextN) layers
+	// drafts returns the MTP layers, which it builds once. A model of which the evaluator does not know what they compute
+	// is an error of kind fault.Unsupported, one that lacks tensors of kind fault.Broken.
+	drafts func() ([]draft, error)
 	// maxChunk is the greatest number of tokens in a chunk, for the reason maxChunkOf; 0 for any
 	maxChunk   int
 	maxChunkOf string

@@ -32,7 +32,7 @@ func (s *stream) position(t int) int {
 	if p := s.r.prefixes; p != nil {
 		return p.positions[s.firstToken+t]
 	}
-	return t % s.r.Chunk
+	return s.r.at + t%s.r.Chunk
 }
 
 // seen returns size values of each token that those of a chunk attend to, in rows that are ld apart: the prefix first.

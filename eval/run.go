@@ -13,6 +13,9 @@ type Run struct {
 	Chunk   int     // tokens of a chunk, at least 1; len(Tokens) is a multiple
 	First   int     // the first position of each chunk whose state is wanted; 0 is Chunk/2 where tokens are predicted
 	Workers int
+	// NextN runs the MTP (NextN) layers after the others, too, so that Inputs is called with theirs: those of all tokens
+	// of a chunk but the last, of a second such layer all but the last two. First is 0.
+	NextN bool
 	// Inputs, if set, is called with the inputs of each linear layer, rows in the order of Tokens. Calls come one after
 	// the other.
 	Inputs func(in Inputs) error
@@ -30,6 +33,7 @@ type Run struct {
 
 	encoded  *encoderStates // the last states of the encoder for Sources
 	prefixes *prefixes      // of chunks that continue others, or nil
+	at       int            // the position of the first token of each chunk
 	dry      bool           // linear layers output zeros: their weights are not read
 }
 

@@ -14,7 +14,8 @@ import (
 // Layout returns the file of the result.
 type Sums struct {
 	Datasets []string // those of merged files, then that of the calibration
-	// NextN is the number of MTP (NextN) layers in the first merged file that has it; 0 for none.
+	// NextN is the number of MTP (NextN) layers: of a calibration that has run them, else that in the first merged file
+	// that has it; 0 for none.
 	NextN int
 
 	run     int // tokens of a chunk
@@ -165,6 +166,9 @@ func (t *Tally) Add(matrix int, x []float32, rows, a, b int) error {
 // There are no plain sums if a merged file has none. Sizes that differ are an error of kind fault.Refused, a sum that
 // is not finite is one of kind fault.Broken.
 func (s *Sums) Join(o *Sums) error {
+	if o.NextN > 0 {
+		s.NextN = o.NextN
+	}
 	for _, more := range o.Tallies() {
 		matrices := len(more.Squares) / max(1, more.Columns)
 		t, err := s.Tally(more.Name, more.Columns, matrices, len(more.Counts) > 1)

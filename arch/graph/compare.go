@@ -59,7 +59,7 @@ func (c *Comparison) Tensor(name, label string, ne []int64) error {
 // layers only.
 func (c *Comparison) Missing() (errs []error) {
 	var has []int
-	if !c.d.draftsOnly() {
+	if !c.d.DraftsOnly() {
 		has = c.d.file.inLayers()
 		for i := range c.d.layers {
 			if !slices.Contains(has, i) {

@@ -205,7 +205,7 @@ func (d *Decl) countLayers() {
 		return
 	case all == 0:
 		d.broken("%q is 0, want at least 1", key)
-	case n > 0 && all > n && !d.draftsOnly():
+	case n > 0 && all > n && !d.DraftsOnly():
 		d.broken("%q is %d, in a file of %d tensors", key, all, n)
 	case all > limits.MaxLayers:
 		d.fail(fault.Unsupported, "%q is %d: llama.cpp loads at most %d", key, all, limits.MaxLayers)
@@ -230,8 +230,8 @@ func (d *Decl) required() {
 	}
 }
 
-// draftsOnly reports whether the only layers of the file are MTP (NextN) layers, as in files for speculative decoding.
-func (d *Decl) draftsOnly() bool {
+// DraftsOnly reports whether the only layers of the file are MTP (NextN) layers, as in files for speculative decoding.
+func (d *Decl) DraftsOnly() bool {
 	first := int(d.Size("n_layer"))
 	return d.file.hasLayer(first) && !slices.ContainsFunc(d.file.inLayers(), func(i int) bool { return i < first })
 }
@@ -388,7 +388,7 @@ func (d *Decl) streams(s Streams) {
 		}
 	case GatedStreams:
 		p := Yes
-		if d.draftsOnly() { // drafts have those of their own
+		if d.DraftsOnly() { // drafts have those of their own
 			p = May
 		}
 		d.outsideLayers(func() { d.gatedStreams(p, "output_hc", false) })

@@ -254,6 +254,8 @@
 //	--format FORMAT            gguf, or dat: the legacy format, without counts for each expert
 //	--process-output           collect importance for the output matrix, too: output.weight, or
 //	                           token_embd.weight if the model has no other
+//	--nextn                    run the MTP (NextN) layers, too, and collect importance for them: for each token with the
+//	                           state of the token before it, of a second such layer with that of the first
 //	--in-file FILE             merge the matrix in FILE, as llama-imatrix does; repeatable. Without MODEL
 //	                           only these are merged, and chunks of files in the legacy format count
 //	                           as -c tokens
@@ -264,13 +266,14 @@
 //
 // With --save-every the sums so far are in FILE.state, also an importance matrix. The next run with the same output
 // resumes one that was killed, and gives the same bytes as an uninterrupted run; it is refused if the text, -c, --chunk,
-// --parse-special, the model, merged files, --process-output or --sum-chunks differ. FILE.state is removed when FILE is written. Every group
-// reads the weights once more, and memory is for N chunks. With --json:
+// --parse-special, the model, merged files, --process-output, --nextn or --sum-chunks differ. FILE.state is removed when
+// FILE is written. Every group reads the weights once more, and memory is for N chunks. With --json:
 //
 //	model, architecture        the model as given, and its architecture; left out without MODEL
 //	output, format, bytes      the file
 //	entries                    number of tensors in it
 //	chunk_count, chunk_size    number of chunks, and of tokens in each, merged files included
+//	nextn_layers               number of MTP (NextN) layers that it has, if any
 //	datasets                   texts, those of merged files first
 //	merged                     files of --in-file
 //	resumed_chunks             number of chunks that an interrupted run had done

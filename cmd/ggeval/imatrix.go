@@ -34,7 +34,7 @@ func imatrixCommand() *cli.Command {
 			"with exact arithmetic. Without MODEL and text the files of --in-file are merged.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Main: strings.Fields(
-				"file chats ctx-size chunks output format in-file save-every process-output parse-special part " +
+				"file chats ctx-size chunks output format in-file save-every process-output parse-special nextn part " +
 					"finish json force threads progress via"),
 			Elsewhere: []string{"importance", "calibrate"},
 			Examples: []string{"ggeval imatrix -f calibration.txt -o imatrix.gguf model-F16.gguf",
@@ -53,6 +53,7 @@ type imatrixRequest struct {
 	Format  imatrix.Format
 	Merged  []string
 	Collect eval.Importance
+	NextN   bool
 	Force   bool
 	input
 	Shares shares
@@ -60,7 +61,7 @@ type imatrixRequest struct {
 
 func parseImatrix(cmd *cli.Command) (imatrixRequest, error) {
 	r, err := runs.ParseImatrix(cmd)
-	return imatrixRequest{r.Path, r.Out, r.Format, r.Merged, r.Collect, r.Force, input{r.Input}, shares{r.Shares}}, err
+	return imatrixRequest{r.Path, r.Out, r.Format, r.Merged, r.Collect, r.NextN, r.Force, input{r.Input}, shares{r.Shares}}, err
 }
 
 // imatrixResult is the JSON output, described in doc.go.
@@ -73,10 +74,12 @@ type imatrixResult struct {
 	Entries      int    `json:"entries"`
 	// Seen is the number of chunks, merged files included, and ChunkSize the number of tokens in
 	// each.
-	Seen      int      `json:"chunk_count"`
-	ChunkSize int      `json:"chunk_size"`
-	Datasets  []string `json:"datasets"`
-	Merged    []string `json:"merged,omitempty"`
+	Seen      int `json:"chunk_count"`
+	ChunkSize int `json:"chunk_size"`
+	// NextN is the number of MTP (NextN) layers, merged files included.
+	NextN    int      `json:"nextn_layers,omitempty"`
+	Datasets []string `json:"datasets"`
+	Merged   []string `json:"merged,omitempty"`
 	// Resumed is the number of chunks that an interrupted run had done.
 	Resumed int      `json:"resumed_chunks,omitempty"`
 	Unseen  []unseen `json:"unseen,omitempty"`
@@ -131,8 +134,8 @@ func makeImatrix(ctx context.Context, cmd *cli.Command) error {
 		}
 	}
 	m := sums.Matrix(r.Out)
-	result.Bytes, result.Entries, result.Seen, result.ChunkSize, result.Datasets = file.Size, m.Len(), m.Chunks,
-		m.ChunkSize, m.Datasets
+	result.Bytes, result.Entries, result.Seen, result.ChunkSize, result.NextN, result.Datasets = file.Size, m.Len(),
+		m.Chunks, m.ChunkSize, m.NextN, m.Datasets
 	var blank []string
 	for _, e := range m.Entries() {
 		if n := len(e.Unseen()); n > 0 {
@@ -156,6 +159,13 @@ func makeImatrix(ctx context.Context, cmd *cli.Command) error {
 		m.Chunks, m.ChunkSize)
 	fmt.Fprintln(w, result.costResult)
 	return nil
+}
+
+// runNextN makes runs have the MTP (NextN) layers, if it is asked for and the model has some.
+func (r *imatrixRequest) runNextN(cmd *cli.Command, m *reader) {
+	if m.run.NextN = r.NextN && m.Model.NextN() > 0; r.NextN != m.run.NextN {
+		tool.Warn(cmd, r.Path+": has no MTP (NextN) layers: --nextn changes nothing")
+	}
 }
 
 // merge adds the matrix in a file.
@@ -196,6 +206,7 @@ func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *
 		return nil, 0, err
 	}
 	defer m.Source.Close()
+	r.runNextN(cmd, m)
 	sums.SetChunk(m.run.Chunk)
 	result.Model, result.Architecture, result.pairsResult = r.Path, m.Source.Architecture(), m.result(&r.input)
 	if r.Shares.Finish {
@@ -239,6 +250,7 @@ func (r *imatrixRequest) job(ctx context.Context, m *reader) (*partfile.Job, err
 	return r.Shares.job("importance", (chunks+group-1)/group, m.run, model,
 		partfile.Fact{Name: "number of chunks in a group", Value: strconv.Itoa(group)},
 		partfile.Fact{Name: "choice about the matrix that makes logits", Value: strconv.FormatBool(r.Collect.Output)},
+		partfile.Fact{Name: "choice about MTP (NextN) layers", Value: strconv.FormatBool(m.run.NextN)},
 	), err
 }
 
@@ -253,6 +265,7 @@ func (r *imatrixRequest) part(ctx context.Context, cmd *cli.Command, cost *tool.
 		return err
 	}
 	defer m.Source.Close()
+	r.runNextN(cmd, m)
 	job, err := r.job(ctx, m)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -233,6 +234,73 @@ func TestImatrixResumed(t *testing.T) {
 	}
 	if !bytes.Equal(bytesOf(t, out), want) {
 		t.Error("the output has changed")
+	}
+}
+
+// TestImatrixNextN checks the matrix of a model with an MTP layer: that layer's entries and the number of such layers,
+// which a merge keeps; what is done without such layers; and that a state file without them is refused.
+func TestImatrixNextN(t *testing.T) {
+	dir, text := checkpointOf(t, "glm4_moe", 1), textOf(t, source(t, 1500))
+	out := t.TempDir() + "/"
+	common := []string{"-f", text, "-c", "32", "--progress", "none", "--json"}
+	run := func(args ...string) (r imatrixResult, log string) {
+		t.Helper()
+		code, printed, log, err := call(append(append([]string{"imatrix"}, args...), common...)...)
+		if err != nil {
+			t.Fatalf("%q: %d, %v\n%s", args, code, err, log)
+		}
+		return result[imatrixResult](t, printed), log
+	}
+	plain, _ := run(dir, "-o", out+"plain.gguf", "--pre", "llama-bpe")
+	r, _ := run(dir, "-o", out+"nextn.gguf", "--nextn", "--pre", "llama-bpe")
+	m, err := imatrix.Open(out + "nextn.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	e := m.Entry("blk.2.nextn.eh_proj.weight")
+	if e == nil || e.Len() != 2*64 || len(e.Counts) != 1 || e.Counts[0] != int64(31*r.Chunks) || r.NextN != 1 ||
+		m.NextN != 1 || plain.NextN != 0 || m.Entry("blk.2.ffn_down_exps.weight") == nil || r.Seen != plain.Seen {
+		t.Errorf("%+v, %d MTP layers, without %+v: %+v", e, m.NextN, plain, r)
+	}
+	old, err := imatrix.Open(out + "plain.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	for _, x := range old.Entries() {
+		a, err := old.Sums(&x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := m.Sums(m.Entry(x.Name))
+		if err != nil || !slices.Equal(a, b) {
+			t.Errorf("%s: other sums with MTP layers, %v", x.Name, err)
+		}
+	}
+	_, printed, _, err := call("imatrix", "-o", out+"merged.gguf", "--in-file", out+"plain.gguf", "--in-file",
+		out+"nextn.gguf", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if both := result[imatrixResult](t, printed); both.NextN != 1 || both.Entries != r.Entries {
+		t.Errorf("merged: %+v", both)
+	}
+	if _, log := run(checkpointOf(t, "llama", 1), "-o", out+"none.gguf", "--nextn"); !strings.Contains(log,
+		"has no MTP (NextN) layers") {
+		t.Errorf("a model without such layers: %s", log)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{dir, "--mtp", "--pre", "llama-bpe"}, "a draft model of MTP (NextN) layers alone"},
+		{[]string{checkpointOf(t, "qwen4_exp", 1), "--pre", "llama-bpe"}, "several residual streams"},
+	} {
+		if code, _, _, err := call(slices.Concat([]string{"imatrix", "-o", out + "refused.gguf", "--nextn"}, c.args,
+			common)...); code != 4 || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %d, %v", c.args, code, err)
+		}
 	}
 }
 

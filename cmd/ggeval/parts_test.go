@@ -22,6 +22,7 @@ var cost = regexp.MustCompile(`(?m)^.* tokens/s, peak memory .*$`)
 func TestParts(t *testing.T) {
 	text := textOf(t, source(t, 1000))
 	model, other := checkpointOf(t, "llama", 1), checkpointOf(t, "llama", 2)
+	mtp, mtp2 := checkpointOf(t, "glm4_moe", 1), checkpointOf(t, "glm4_moe", 2)
 	dir := t.TempDir()
 	common := []string{"-f", text, "-c", "16", "--chunks", "7", "--progress", "none"}
 	must := func(args ...string) string {
@@ -40,7 +41,12 @@ func TestParts(t *testing.T) {
 		{[]string{"perplexity", model}, nil, 3},
 		{[]string{"compare", model, other, "--recipe", "Q8_0"}, nil, 2},
 		{[]string{"imatrix", model, "--process-output", "--sum-chunks", "2"}, []string{"-o"}, 3},
+		{[]string{"imatrix", mtp, "--nextn", "--pre", "llama-bpe", "--sum-chunks", "2"}, []string{"-o"}, 2},
 	} {
+		model, other := model, other
+		if c.verb[1] == mtp {
+			model, other = mtp, mtp2
+		}
 		name := filepath.Join(dir, fmt.Sprint(i))
 		one, all := append(c.verb[:len(c.verb):len(c.verb)], "--json"),
 			append(c.verb[:len(c.verb):len(c.verb)], "--parts", name)

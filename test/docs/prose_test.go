@@ -23,7 +23,7 @@ var (
 var others = map[string]string{
 	"--requeue": "sbatch", "--array": "sbatch", "--signal": "sbatch", "--dependency": "sbatch", "--chdir": "sbatch",
 	"--for": "kubectl", "--timeout": "kubectl",
-	"--no-lazy": "the reference's converter", "--save-frequency": "llama-imatrix", "--nextn": "llama-imatrix",
+	"--no-lazy": "the reference's converter", "--save-frequency": "llama-imatrix", "--model-draft": "llama-imatrix",
 	"--detach-sign": "gpg",
 }
 

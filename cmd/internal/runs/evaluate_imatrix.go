@@ -25,6 +25,8 @@ func ImatrixFlags() []tool.Flag {
 			Usage: "write `FORMAT`: gguf, or dat, the legacy format"},
 		tool.Shared("process-output", "collect importance for the output matrix, too").In(CategoryText),
 		ParseSpecialFlag(),
+		tool.Flag{Name: "nextn", Category: CategoryText, Effect: tool.SetsBytes,
+			Usage: "run the MTP (NextN) layers, too, and collect importance for them"},
 		tool.Flag{Name: "in-file", Value: tool.FileList, Effect: tool.ReadsFile,
 			Usage: "merge the matrix in `FILE`; repeatable"},
 		tool.Flag{Name: "save-every", Value: tool.Count, Unit: "chunks", Effect: tool.RunsOnly,
@@ -45,6 +47,7 @@ type ImatrixRequest struct {
 	Format  imatrix.Format
 	Merged  []string
 	Collect eval.Importance
+	NextN   bool
 	Force   bool
 	Input
 	Shares Shares
@@ -71,7 +74,10 @@ func ParseImatrix(cmd *cli.Command) (r ImatrixRequest, err error) {
 	if r.Text.Skip > 0 && r.Source != "" {
 		return r, fault.Errorf(fault.Usage, "--source and --chunk: want one of them: pairs of lines begin with the first")
 	}
-	r.Collect.Output, r.Force = cmd.Bool("process-output"), cmd.Bool("force")
+	r.Collect.Output, r.NextN, r.Force = cmd.Bool("process-output"), cmd.Bool("nextn"), cmd.Bool("force")
+	if r.NextN && r.Source != "" {
+		return r, fault.Errorf(fault.Usage, "--source and --nextn: want one of them: encoder-decoders have no MTP layers")
+	}
 	if r.Collect.Every, err = tool.CountValue(cmd, "save-every"); err != nil {
 		return r, err
 	}
