@@ -14,7 +14,7 @@ type TunedNorms struct {
 	Metadata []gguf.KV
 }
 
-// ReportNorms says what the tuned weights of norms change: the mean KL divergence from the input, in nats per token, on
+// ReportNorms has the effect of tuned weights of norms: the mean KL divergence from the input, in nats per token, on
 // tokens that were held apart.
 type ReportNorms struct {
 	Tensors int     `json:"tensors"` // whose weights were changed

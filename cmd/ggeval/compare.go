@@ -451,18 +451,10 @@ func (r *compareResult) add(c *candidate, found *eval.Comparison, run eval.Run) 
 	ends := run.Ends()
 	for i := range r.Models {
 		d := eval.Compared(r.Models[i].found, found, ends)
-		r.Pairs = append(r.Pairs, pairResult{r.Models[i].label(), m.label(), figureOf(d.Figure),
+		r.Pairs = append(r.Pairs, pairResult{r.Models[i].Model, m.Model, figureOf(d.Figure),
 			map[int]string{-1: "a", 1: "b"}[d.Closer()]})
 	}
 	r.Models = append(r.Models, m)
-}
-
-// label names a model: its file, and the recipe that it is quantized with in memory.
-func (m *modelResult) label() string {
-	if m.Recipe == "" {
-		return m.Model
-	}
-	return m.Model + " as " + m.Recipe
 }
 
 // text prints tables, with a line for each model.
@@ -513,28 +505,37 @@ func (r *compareResult) ranking(w io.Writer) {
 	if len(r.Models) < 2 {
 		return
 	}
-	order := make([]int, len(r.Models))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Compare(r.Models[a].Divergence.Mean, r.Models[b].Divergence.Mean)
-	})
+	order := ranked(len(r.Models), func(i int) float64 { return float64(r.Models[i].Divergence.Mean) })
 	fmt.Fprintf(w, "\ncloser to the base by, ± one standard error over chunks:\n")
 	for k, i := range order[1:] {
-		before := order[k]
-		// pairs of model i with those before it begin at i·(i-1)/2
-		p := r.Pairs[max(i, before)*(max(i, before)-1)/2+min(i, before)]
-		line := fmt.Sprintf("[%d] than [%d] by %s", before+1, i+1,
-			rounded(math.Abs(float64(p.Difference.Mean)), float64(p.Difference.Error)))
-		if p.Closer == "" {
-			line += ": may be chance"
-		}
-		fmt.Fprintln(w, line)
+		p := r.Pairs[pairOf(order[k], i)]
+		fmt.Fprintf(w, "[%d] than [%d] by %s%s\n", order[k]+1, i+1,
+			rounded(math.Abs(float64(p.Difference.Mean)), float64(p.Difference.Error)), chance(p.Closer))
 	}
 	if r.Chunks < eval.LeastChunks {
 		fmt.Fprintf(w, "(%d chunks: at least %d are needed to tell)\n", r.Chunks, eval.LeastChunks)
 	}
+}
+
+// ranked returns the numbers of n models, those with the least key first.
+func ranked(n int, key func(i int) float64) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(key(a), key(b)) })
+	return order
+}
+
+// pairOf returns the place of two models in a list of all pairs, each model with those before it.
+func pairOf(a, b int) int { return max(a, b)*(max(a, b)-1)/2 + min(a, b) }
+
+// chance tells that a difference may be chance, unless it is known which of a pair is better.
+func chance(better string) string {
+	if better == "" {
+		return ": may be chance"
+	}
+	return ""
 }
 
 // rounded formats a figure with the digits that its error leaves, two of the error's own.

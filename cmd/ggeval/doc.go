@@ -9,6 +9,8 @@
 //	ggeval embed [flags] MODEL -f FILE
 //	ggeval embed [flags] MODEL --text TEXT
 //	ggeval task [flags] KIND MODEL... -f FILE
+//	ggeval trajectory [flags] BASE MODEL... -f FILE
+//	ggeval trajectory [flags] MODEL... --from FILE
 //	ggeval score [flags] MODEL... -f FILE
 //	ggeval serve [flags] MODEL
 //
@@ -419,6 +421,34 @@
 //	output, output_bytes       the file of -o, and its size
 //	models                     for each MODEL: model, architecture, bytes, bits_per_weight, recipe, logprob, tokens, cut
 //	answers                    the answers, without -o
+//	seconds, tokens_per_second, peak_memory_bytes
+//
+// # Trajectory
+//
+// BASE continues each prompt by some tokens, each the most probable one, the first of equals; a token that ends a text is
+// one like others. Of each MODEL it is counted how many of them it would have chosen before its first other choice. Until
+// then its context is BASE's, so one run over prompts and continuations tells. BASE runs once for each token, but fewer
+// times where a text repeats itself. With --json:
+//
+//	-f FILE, --file FILE       the prompts, a JSON object in each line: {"prompt": C}, C a text or a list of token ids
+//	-n N, --predict N, --n-predict N
+//	                           let BASE continue each prompt by N tokens (32)
+//	--chats                    each line is a conversation in JSON that waits for the assistant's answer; answers at its end
+//	                           are left out. With --template and --template-arguments as for perplexity
+//	--parse-special            parse names of control tokens in prompts as these tokens
+//	-o FILE, --output FILE     write prompts and continuations to FILE, as tokens
+//	--from FILE                take them from such a file: there is no BASE. Its vocabulary must be that of each MODEL
+//	--force                    replace FILE if it exists
+//	--type TYPE                take what ggquant would make of the first model as a MODEL, as for score
+//
+//	file, base, output         the file with prompts or continuations, the name of BASE, and the file of -o
+//	tokens, prompts            tokens of a continuation, and number of prompts
+//	models                     for each MODEL: model, recipe, architecture, bytes, bits_per_weight, and
+//	  whole                    share of continuations that it follows to their end: mean, and error over prompts
+//	  length                   how many tokens it follows: mean and error
+//	  lengths                  the same for each prompt
+//	pairs                      for each two MODELs: a, b, length_difference (mean and error, of paired prompts), and longer:
+//	                           "a" or "b" if they differ by more than two errors over at least 8 prompts, else ""
 //	seconds, tokens_per_second, peak_memory_bytes
 //
 // # Serve

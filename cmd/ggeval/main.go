@@ -17,7 +17,7 @@ func command() *cli.Command {
 		Metadata: tool.About{Examples: []string{"ggeval perplexity -f text.txt model-Q4_K_M.gguf",
 			"ggeval compare -f text.txt model-F16.gguf model-Q4_K_M.gguf"}}.Metadata(),
 		Commands: []*cli.Command{compareCommand(), embedCommand(), imatrixCommand(), perplexityCommand(),
-			scoreCommand(), sensitivityCommand(), serveCommand(), taskCommand()},
+			scoreCommand(), sensitivityCommand(), serveCommand(), taskCommand(), trajectoryCommand()},
 		Action: tool.NeedsVerb,
 	}
 }

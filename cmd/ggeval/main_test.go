@@ -198,6 +198,24 @@ func TestEveryFlag(t *testing.T) {
 		}
 		flagtest.Check(t, scoreCommand, parseScore, []string{"MODEL", "-f", "t"}, rows)
 	})
+	t.Run("trajectory", func(t *testing.T) {
+		checked["trajectory"] = true
+		rows := with(flagtest.Quantization(t, "--type", "iq4_xs"))
+		maps.Copy(rows, map[string]flagtest.Row{
+			"type":    set("Recipes", "[Q4_K_M Q8_0]", "--type", "q4_k", "--type", "Q8_0"),
+			"predict": set("N", "7", "--predict", "7"), "parse-special": special,
+			"from":               {Field: "From", Want: "t2", Args: []string{"--from", "t2"}, Base: []string{"MODEL"}},
+			"chats":              set("Chats.Prompts", "true", "--chats"),
+			"template":           set("Chats.Template", "n", "--template", "n", "--chats"),
+			"template-arguments": set("Chats.Variables.Names", "[a]", "--template-arguments", `{"a": 1}`, "--chats"),
+			"output":             set("Out", "o", "--output", "o"),
+			"remote":             set("Paths", "[hf://MODEL]", "--remote"), "force": force,
+		})
+		for _, name := range []string{"escape", "no-escape", "ctx-size", "chunks"} {
+			delete(rows, name)
+		}
+		flagtest.Check(t, trajectoryCommand, parseTrajectory, []string{"BASE", "MODEL", "-f", "t"}, rows)
+	})
 	t.Run("serve", func(t *testing.T) {
 		checked["serve"] = true
 		rows := maps.Clone(flagtest.Checkpoint)
@@ -264,6 +282,12 @@ func TestArguments(t *testing.T) {
 		{"task winogrande m", "name their file with -f FILE"},
 		{"task winogrande m -f t --compat x", "--compat"},
 		{"task winogrande m -f t --imatrix x", "--imatrix goes with --type"},
+		{"trajectory -f t", "want [BASE] MODEL..."},
+		{"trajectory m -f t", "only a BASE"},
+		{"trajectory m n", "no prompts"},
+		{"trajectory m n -f t -n 0", "--predict 0"},
+		{"trajectory m --from a -n 3", "--from and --predict"},
+		{"trajectory m --from a -f b", "--from and --file"},
 		{"score -f t", "want MODEL..."},
 		{"score m", "name their file with -f FILE"},
 		{"score m -f t --max-length x", "--max-length"},

@@ -267,7 +267,7 @@ func TestServeRefused(t *testing.T) {
 	}
 }
 
-// TestServe runs the verb until its context ends: it says where it answers, and ends without an error.
+// TestServe runs the verb until its context ends: it prints the address at which it answers, and ends without an error.
 func TestServe(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	r, w := io.Pipe()

@@ -47,37 +47,56 @@ func Open(path string) ([]Request, error) {
 // integer. Errors name the line; other members are an error.
 func Read(name string, r io.Reader) ([]Request, error) {
 	var list []Request
-	bytes, continuations := 0, 0
+	continuations := 0
+	err := Objects(name, r, func(line int, o *pyjson.Object) error {
+		q, err := parse(o)
+		if err != nil {
+			return err
+		}
+		if continuations += len(q.Continuations); continuations > maxContinuations {
+			return fault.Errorf(fault.Unsupported, "more than %d continuations", maxContinuations)
+		}
+		q.Line = line
+		list = append(list, q)
+		return nil
+	})
+	if err == nil && len(list) == 0 {
+		err = fault.Errorf(fault.Refused, "%s: no requests", name)
+	}
+	return list, err
+}
+
+// Objects calls f with the JSON object of each line of a stream, and the line's number, from 1; empty lines are passed
+// over. Lines and the stream are limited. Errors, of f too, name the line.
+func Objects(name string, r io.Reader, f func(line int, o *pyjson.Object) error) error {
+	all := 0
 	lines := bufio.NewReaderSize(r, 1<<16)
 	for line := 1; ; line++ {
-		place := fmt.Sprintf("%s: line %d", name, line)
 		text, err := readLine(lines)
 		end := errors.Is(err, io.EOF)
-		if err != nil && !end {
-			return nil, fmt.Errorf("%s: %w", place, err)
+		if end {
+			err = nil
 		}
-		if bytes += len(text); bytes > maxFile {
-			return nil, fault.Errorf(fault.Unsupported, "%s: more than %d bytes of requests", place, maxFile)
+		if all += len(text); err == nil && all > maxFile {
+			err = fault.Errorf(fault.Unsupported, "more than %d bytes of requests", maxFile)
 		}
-		if strings.TrimSpace(string(text)) != "" {
-			q, err := parse(text)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", place, err)
+		if err == nil && strings.TrimSpace(string(text)) != "" {
+			var v any
+			if v, err = pyjson.Parse(text); err != nil {
+				err = fault.Errorf(fault.Broken, "%w", err)
+			} else if o, ok := v.(*pyjson.Object); ok {
+				err = f(line, o)
+			} else {
+				err = broken("%s, want an object", pyjson.Describe(v))
 			}
-			if continuations += len(q.Continuations); continuations > maxContinuations {
-				return nil, fault.Errorf(fault.Unsupported, "%s: more than %d continuations", place, maxContinuations)
-			}
-			q.Line = line
-			list = append(list, q)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: line %d: %w", name, line, err)
 		}
 		if end {
-			break
+			return nil
 		}
 	}
-	if len(list) == 0 {
-		return nil, fault.Errorf(fault.Refused, "%s: no requests", name)
-	}
-	return list, nil
 }
 
 // readLine returns the next line, with io.EOF if it is the last one.
@@ -98,15 +117,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 func broken(format string, args ...any) error { return fault.Errorf(fault.Broken, format, args...) }
 
 // parse returns the request of a line.
-func parse(line []byte) (q Request, err error) {
-	v, err := pyjson.Parse(line)
-	if err != nil {
-		return q, fault.Errorf(fault.Broken, "%w", err)
-	}
-	o, ok := v.(*pyjson.Object)
-	if !ok {
-		return q, broken("%s, want an object", pyjson.Describe(v))
-	}
+func parse(o *pyjson.Object) (q Request, err error) {
 	var names []string
 	for _, name := range o.Names {
 		if name != "id" {
@@ -139,7 +150,7 @@ func parse(line []byte) (q Request, err error) {
 			return q, broken("\"choices\": %s, want a list of texts or of lists of ids", pyjson.Describe(o.Get("choices")))
 		}
 		for i, v := range values {
-			next, err := inputOf(v)
+			next, err := InputOf(v)
 			if err != nil {
 				return q, fmt.Errorf("choice %d: %w", i+1, err)
 			}
@@ -167,15 +178,15 @@ func (q *Request) alike(name string) error {
 }
 
 func input(o *pyjson.Object, name string) (Input, error) {
-	in, err := inputOf(o.Get(name))
+	in, err := InputOf(o.Get(name))
 	if err != nil {
 		err = fmt.Errorf("%q: %w", name, err)
 	}
 	return in, err
 }
 
-// inputOf returns a text or a list of ids.
-func inputOf(v any) (in Input, err error) {
+// InputOf returns the text or the list of ids that JSON describes.
+func InputOf(v any) (in Input, err error) {
 	switch v := v.(type) {
 	case string:
 		if pyjson.InvalidUTF8([]byte(v)) >= 0 {

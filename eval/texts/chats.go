@@ -22,6 +22,8 @@ type ChatOptions struct {
 	Variables *pyjson.Object
 	// Most is the largest number of conversations; 0 for all.
 	Most int
+	// Prompts leaves out answers of the assistant at the end, and adds what precedes an answer.
+	Prompts bool
 	// Answers finds where the assistant speaks. A template of which that cannot be told is an error.
 	Answers bool
 }
@@ -59,6 +61,9 @@ func ReadChats(ctx context.Context, m gguf.Metadata, from, path string, data []b
 			return nil, fmt.Errorf("%s: %w", from, err)
 		}
 		line.Add(o.Variables)
+		if line.AddGenerationPrompt = o.Prompts; o.Prompts && !line.DropAnswers() {
+			return nil, fault.Errorf(fault.Usage, "%s: line %d: nobody but the assistant says anything", path, line.Number)
+		}
 		one := Chat{Line: line.Number, Category: line.Category}
 		var text chat.Text
 		if o.Answers {
@@ -192,6 +197,19 @@ func (c *Chat) tokens(v *vocab.Vocab) (ids []int32, begin int, err error) {
 		return append([]int32{bos}, ids...), 1, nil
 	}
 	return ids, 0, nil
+}
+
+// Prompts returns each conversation as tokens, which begin with BOS as those of Sequences do.
+func (c *Chats) Prompts(v *vocab.Vocab, warn func(...string)) (list [][]int32, err error) {
+	for i := range c.List {
+		ids, _, err := c.List[i].tokens(v)
+		if err != nil {
+			return nil, fmt.Errorf("%s: line %d: %w", c.Path, c.List[i].Line, err)
+		}
+		list = append(list, ids)
+	}
+	c.warnTwice(v, warn)
+	return list, nil
 }
 
 // answers returns the ranges of tokens in which the assistant speaks. A token that begins before an answer and has

@@ -201,4 +201,12 @@ func (in *Input) HasAnswer() bool {
 	return slices.ContainsFunc(in.Messages, func(m any) bool { return role(m) == assistant })
 }
 
+// DropAnswers leaves out what the assistant says at the end. It reports whether there is anything before.
+func (in *Input) DropAnswers() bool {
+	for n := len(in.Messages); n > 0 && role(in.Messages[n-1]) == assistant; n-- {
+		in.Messages = in.Messages[:n-1]
+	}
+	return len(in.Messages) > 0
+}
+
 const assistant = "assistant"
