@@ -144,3 +144,46 @@ func TestCalibrate(t *testing.T) {
 		t.Error("an output after errors")
 	}
 }
+
+// TestCalibrateNextN checks that low-bit types of MTP layers need --nextn, and get the importance of ggeval imatrix --nextn.
+func TestCalibrateNextN(t *testing.T) {
+	dir, err := hftest.Lookup("glm4_moe").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16",
+		Set: `{"hidden_size": 256, "intermediate_size": 256, "moe_intermediate_size": 256, "head_dim": 64}`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("../../quants/quants.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := t.TempDir() + "/"
+	text := out + "text.txt"
+	if err := os.WriteFile(text, source[:2500], 0o666); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) (int, error) {
+		code, _, err := call(append([]string{"--progress", "none", "--force", "--pre", "llama-bpe", "--tensor-type",
+			"nextn.embed_tokens=q4_k", "-c", "32", "--chunks", "3", "--calibrate", text}, args...)...)
+		return code, err
+	}
+	if code, err := run(dir, out+"a.gguf", "IQ2_XXS"); code != 5 || !strings.Contains(err.Error(), "blk.2.") {
+		t.Errorf("without --nextn: %d, %v", code, err)
+	}
+	if code, err := run("--nextn", "--effort", "high", dir, out+"a.gguf", "IQ2_XXS"); code != 2 ||
+		!strings.Contains(err.Error(), "--nextn goes with --effort matrix") {
+		t.Errorf("--effort high: %d, %v", code, err)
+	}
+	if _, err := run("--nextn", dir, out+"a.gguf", "IQ2_XXS"); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Open(out + "a.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for i := range m.Tensors {
+		if x := &m.Tensors[i]; x.Name == "blk.2.nextn.eh_proj.weight" && x.Type != gguf.TypeIQ2_XXS {
+			t.Errorf("%s is %v", x.Name, x.Type)
+		}
+	}
+}

@@ -27,6 +27,7 @@
 //	--chunks N                 take the first N chunks, or with --effort high and best N spread over the text
 //	                           (0: all)
 //	--process-output           collect importance for the output matrix, too
+//	--nextn                    collect importance for the MTP (NextN) layers, too; with --effort matrix
 //	--parse-special            parse names of control tokens in the text as these tokens
 //	--chats                    the text is conversations in JSON, one a line: IN's chat template makes one text of them,
 //	                           as for "ggeval imatrix --chats" (docs/judging.md)

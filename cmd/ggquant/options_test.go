@@ -43,6 +43,7 @@ func TestEveryFlag(t *testing.T) {
 		"ctx-size":           set("Calibration.Text.Chunk", "64", "--ctx-size", "64", "--calibrate", "t"),
 		"chunks":             set("Calibration.Text.Chunks", "3", "--chunks", "3", "--calibrate", "t"),
 		"process-output":     set("Calibration.Output", "true", "--process-output", "--calibrate", "t"),
+		"nextn":              set("Calibration.NextN", "true", "--nextn", "--calibrate", "t"),
 		"chats":              set("Calibration.Text.ParseSpecial", "true", "--chats", "--calibrate", "t"),
 		"template":           set("Calibration.Chats.Template", "n", "--template", "n", "--chats", "--calibrate", "t"),
 		"template-arguments": set("Calibration.Chats.Variables.Names", "[a]", "--template-arguments", `{"a": 1}`, "--chats", "--calibrate", "t"),

@@ -34,6 +34,7 @@ type Calibration struct {
 	// Chats makes a text of the conversations that File has, in which control tokens are parsed; nil if it is a text.
 	Chats  *texts.ChatOptions
 	Output bool // collect importance for the output matrix, too
+	NextN  bool // and for MTP (NextN) layers; with EffortMatrix
 	Effort calibrate.Effort
 	// State is calibrate.Options.State: a file from which a later run resumes, "" for none.
 	State   string
@@ -116,7 +117,11 @@ func (o *Request) calibrate(ctx context.Context, m *model.Model) error {
 	if o.planned() {
 		sums, err = c.collect.Expect(ctx, c.run)
 	} else {
-		err = e.Collect(ctx, c.run, sums, eval.Importance{Output: c.Output})
+		run := c.run
+		if run.NextN = c.NextN && e.NextN() > 0; run.NextN != c.NextN {
+			o.warn(m.Path + ": has no MTP (NextN) layers: no importance is collected for them")
+		}
+		err = e.Collect(ctx, run, sums, eval.Importance{Output: c.Output})
 	}
 	if err != nil {
 		return err

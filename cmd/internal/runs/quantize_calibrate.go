@@ -31,6 +31,8 @@ func calibrationFlags() []tool.Flag {
 		tool.Shared("ctx-size", "cut the text into chunks of `N` tokens"),
 		tool.Shared("chunks", "take the first `N` chunks, or with --effort high and best N spread over the text (0: all)"),
 		tool.Shared("process-output", "collect importance for the output matrix, too"),
+		{Name: "nextn", Effect: tool.SetsBytes,
+			Usage: "run the MTP (NextN) layers, too, and collect importance for them; with --effort matrix"},
 		tool.Shared("parse-special", "parse names of control tokens in the text as these tokens"),
 	}
 	for _, f := range ChatFlags() {
@@ -77,6 +79,9 @@ func parseCalibration(cmd *cli.Command) (c batch.Calibration, err error) {
 	}
 	if c.TuneNorms = cmd.Bool("tune-norms"); c.TuneNorms && !c.Effort.EncodesBlocks() {
 		return c, fault.Errorf(fault.Usage, "--tune-norms goes with --effort high or best")
+	}
+	if c.NextN = cmd.Bool("nextn"); c.NextN && c.Effort.EncodesBlocks() {
+		return c, fault.Errorf(fault.Usage, "--nextn goes with --effort matrix: second moments are those of the other layers")
 	}
 	if c.Chats, err = parseChats(cmd); err != nil {
 		return c, err
