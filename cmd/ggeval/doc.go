@@ -431,7 +431,7 @@
 // times where a text repeats itself. With --json:
 //
 //	-f FILE, --file FILE       the prompts, a JSON object in each line: {"prompt": C}, C a text or a list of token ids
-//	-n N, --predict N, --n-predict N
+//	--predict N, --n-predict N
 //	                           let BASE continue each prompt by N tokens (32)
 //	--chats                    each line is a conversation in JSON that waits for the assistant's answer; answers at its end
 //	                           are left out. With --template and --template-arguments as for perplexity

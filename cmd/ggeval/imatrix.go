@@ -34,7 +34,7 @@ func imatrixCommand() *cli.Command {
 			"with exact arithmetic. Without MODEL and text the files of --in-file are merged.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Main: strings.Fields(
-				"file chats ctx-size chunks output format in-file save-every process-output parse-special nextn part " +
+				"file chats ctx-size chunks output format in-file save-every process-output parse-special part " +
 					"finish json force threads progress via"),
 			Elsewhere: []string{"importance", "calibrate"},
 			Examples: []string{"ggeval imatrix -f calibration.txt -o imatrix.gguf model-F16.gguf",

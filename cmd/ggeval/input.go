@@ -17,6 +17,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/tokenizer/vocab"
+	"ggforge/writer"
 )
 
 // textHelp explains the handling of the text in the help of verbs.
@@ -108,6 +109,22 @@ func recipes(ctx context.Context, cmd *cli.Command, q *runs.InMemory, of *candid
 		list = append(list, c)
 	}
 	return list, close, nil
+}
+
+// openModels is models for a request, and returns the options of a file that the verb writes, which it checks, if there
+// is one: no input may be replaced.
+func openModels(ctx context.Context, cmd *cli.Command, r *runs.ModelsRequest, out runs.FileOutput,
+	inputs ...string) (list []*candidate, opt writer.Options, close func(), err error) {
+	in := input{r.Input}
+	list, close, err = in.models(ctx, cmd, r.Paths, &r.InMemory)
+	opt = writer.Options{Force: out.Force, Inputs: append(inputs, r.RecipeFiles...)}
+	for _, c := range list {
+		opt.Inputs = append(opt.Inputs, c.Source.Files...)
+	}
+	if err == nil && out.Out != "" {
+		err = writer.Writable(out.Out, opt)
+	}
+	return list, opt, close, err
 }
 
 // models opens models that continue texts, and variants of the first one by recipes. The caller calls close, also after

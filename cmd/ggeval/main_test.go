@@ -149,6 +149,7 @@ func TestEveryFlag(t *testing.T) {
 				"process-output": set("Collect.Output", "true", "--process-output"),
 				"parse-special":  special,
 				"chunk":          set("Text.Skip", "2", "--chunk", "2"),
+				"nextn":          set("NextN", "true", "--nextn"),
 				"in-file":        set("Merged", "[a]", "--in-file", "a"),
 				"save-every":     set("Collect.Every", "5", "--save-every", "5"),
 				"remote":         set("Path", "hf://MODEL", "--remote"), "force": force,
@@ -204,12 +205,12 @@ func TestEveryFlag(t *testing.T) {
 		maps.Copy(rows, map[string]flagtest.Row{
 			"type":    set("Recipes", "[Q4_K_M Q8_0]", "--type", "q4_k", "--type", "Q8_0"),
 			"predict": set("N", "7", "--predict", "7"), "parse-special": special,
-			"from":               {Field: "From", Want: "t2", Args: []string{"--from", "t2"}, Base: []string{"MODEL"}},
+			"from":               {Field: "From", Want: "t2", Args: []string{"--from", "t2"}, Base: []string{"MODEL"}, Needed: true},
 			"chats":              set("Chats.Prompts", "true", "--chats"),
 			"template":           set("Chats.Template", "n", "--template", "n", "--chats"),
 			"template-arguments": set("Chats.Variables.Names", "[a]", "--template-arguments", `{"a": 1}`, "--chats"),
 			"output":             set("Out", "o", "--output", "o"),
-			"remote":             set("Paths", "[hf://MODEL]", "--remote"), "force": force,
+			"remote":             set("Paths", "[hf://BASE hf://MODEL]", "--remote"), "force": force,
 		})
 		for _, name := range []string{"escape", "no-escape", "ctx-size", "chunks"} {
 			delete(rows, name)
@@ -285,8 +286,8 @@ func TestArguments(t *testing.T) {
 		{"trajectory -f t", "want [BASE] MODEL..."},
 		{"trajectory m -f t", "only a BASE"},
 		{"trajectory m n", "no prompts"},
-		{"trajectory m n -f t -n 0", "--predict 0"},
-		{"trajectory m --from a -n 3", "--from and --predict"},
+		{"trajectory m n -f t --predict 0", "--predict 0"},
+		{"trajectory m --from a --predict 3", "--from and --predict"},
 		{"trajectory m --from a -f b", "--from and --file"},
 		{"score -f t", "want MODEL..."},
 		{"score m", "name their file with -f FILE"},

@@ -113,20 +113,10 @@ func score(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	in := input{r.Input}
-	models, closeModels, err := in.models(ctx, cmd, r.Paths, &r.InMemory)
+	models, opt, closeModels, err := openModels(ctx, cmd, &r.ModelsRequest, r.FileOutput, r.File)
 	defer closeModels()
 	if err != nil {
 		return err
-	}
-	opt := writer.Options{Force: r.Force, Inputs: append([]string{r.File}, r.RecipeFiles...)}
-	for _, c := range models {
-		opt.Inputs = append(opt.Inputs, c.Source.Files...)
-	}
-	if r.Out != "" {
-		if err := writer.Writable(r.Out, opt); err != nil {
-			return err
-		}
 	}
 	tool.NoteScalar(cmd)
 	result := scoreResult{File: r.File, Requests: len(list), Output: r.Out}

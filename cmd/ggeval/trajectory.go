@@ -30,7 +30,7 @@ func trajectoryCommand() *cli.Command {
 		Usage:     "measure how long models follow their base's own words",
 		ArgsUsage: "[BASE] MODEL...",
 		Description: "BASE and each MODEL " + runs.ModelHelp + "\n\n" +
-			"BASE continues each prompt of -f by -n tokens, each the most probable one. Of each MODEL\n" +
+			"BASE continues each prompt of -f by N tokens, each the most probable one. Of each MODEL\n" +
 			"it is counted how many of them it would have chosen before its first other choice: one\n" +
 			"run over all prompts. BASE runs once for each token, but for those that were guessed right.\n" +
 			"With -o the continuations are kept, and with --from they are taken from such a file, without\n" +
@@ -95,20 +95,10 @@ func followPaths(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	cost := tool.StartCost(ctx)
-	in := input{r.Input}
-	list, closeModels, err := in.models(ctx, cmd, r.Paths, &r.InMemory)
+	list, opt, closeModels, err := openModels(ctx, cmd, &r.ModelsRequest, r.FileOutput, cmp.Or(r.From, r.File))
 	defer closeModels()
 	if err != nil {
 		return err
-	}
-	opt := writer.Options{Force: r.Force, Inputs: append([]string{cmp.Or(r.From, r.File)}, r.RecipeFiles...)}
-	for _, c := range list {
-		opt.Inputs = append(opt.Inputs, c.Source.Files...)
-	}
-	if r.Out != "" {
-		if err := writer.Writable(r.Out, opt); err != nil {
-			return err
-		}
 	}
 	v, err := texts.Vocabulary(list[0].Source)
 	if err != nil {

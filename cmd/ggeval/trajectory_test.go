@@ -31,7 +31,7 @@ func TestTrajectory(t *testing.T) {
 	if err := os.WriteFile(prompts, []byte(strings.Join(lines, "\n")), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"trajectory", gollama, gollama, "-f", prompts, "-n", "6", "--type", "Q2_K", "-o", paths, "--progress",
+	args := []string{"trajectory", gollama, gollama, "-f", prompts, "--predict", "6", "--type", "Q2_K", "-o", paths, "--progress",
 		"none"}
 	_, out, _, err := call(append(args, "--json")...)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/fault"
 )
 
 // ScoreFlags are the flags of ggeval score.
@@ -27,13 +26,10 @@ func ScoreFlags() []tool.Flag {
 
 // ScoreRequest has the flags and arguments of ggeval score.
 type ScoreRequest struct {
-	Paths        []string // of models
-	MaxLength    int      // 0 for what each model was trained with
+	ModelsRequest
+	MaxLength    int // 0 for what each model was trained with
 	ParseSpecial bool
-	Out          string // "" for none
-	Force        bool
-	InMemory
-	Input
+	FileOutput
 }
 
 // ParseScore returns the request of a command line.
@@ -42,24 +38,13 @@ func ParseScore(cmd *cli.Command) (r ScoreRequest, err error) {
 	if err != nil {
 		return r, err
 	}
-	if r.InMemory, err = ParseInMemory(cmd); err != nil {
+	if r.ModelsRequest, err = parseModels(cmd, args, "requests"); err != nil {
 		return r, err
 	}
-	if r.Input, err = ParseInput(cmd); err != nil {
-		return r, err
-	}
-	r.ParseSpecial, r.Force = cmd.Bool("parse-special"), cmd.Bool("force")
+	r.ParseSpecial = cmd.Bool("parse-special")
 	if r.MaxLength, err = tool.CountValue(cmd, "max-length"); err != nil {
 		return r, err
 	}
-	if r.Out, err = tool.FileValue(cmd, "output"); err != nil {
-		return r, err
-	}
-	if r.Paths, err = InputPaths(cmd, args); err != nil {
-		return r, err
-	}
-	if r.File == "" {
-		return r, fault.Errorf(fault.Usage, "no requests: name their file with -f FILE (see %s --help)", cmd.FullName())
-	}
-	return r, nil
+	r.FileOutput, err = parseFileOutput(cmd)
+	return r, err
 }

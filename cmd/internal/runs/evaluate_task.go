@@ -8,7 +8,6 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/eval/tasks"
-	"ggforge/fault"
 )
 
 // TaskFlags are the flags of ggeval task.
@@ -29,12 +28,10 @@ func TaskFlags() []tool.Flag {
 
 // TaskRequest has the flags and arguments of ggeval task.
 type TaskRequest struct {
-	Kind     tasks.Kind
-	Paths    []string // of models
-	Tasks    int      // how many to draw, 0 for all
+	Kind tasks.Kind
+	ModelsRequest
+	Tasks    int // how many to draw, 0 for all
 	LikeTool bool
-	InMemory
-	Input
 	PageOutput
 }
 
@@ -50,10 +47,7 @@ func ParseTask(cmd *cli.Command) (r TaskRequest, err error) {
 	if r.Kind, err = tasks.ParseKind(args[0]); err != nil {
 		return r, err
 	}
-	if r.InMemory, err = ParseInMemory(cmd); err != nil {
-		return r, err
-	}
-	if r.Input, err = ParseInput(cmd); err != nil {
+	if r.ModelsRequest, err = parseModels(cmd, args[1:], "tasks"); err != nil {
 		return r, err
 	}
 	if r.Tasks, err = tool.CountValue(cmd, "tasks"); err != nil {
@@ -65,16 +59,8 @@ func ParseTask(cmd *cli.Command) (r TaskRequest, err error) {
 	if r.LikeTool, err = tool.Reference(cmd); err != nil {
 		return r, err
 	}
-	if r.PageOutput, err = ParsePage(cmd); err != nil {
-		return r, err
-	}
-	if r.Paths, err = InputPaths(cmd, args[1:]); err != nil {
-		return r, err
-	}
-	if r.File == "" {
-		return r, fault.Errorf(fault.Usage, "no tasks: name their file with -f FILE (see %s --help)", cmd.FullName())
-	}
-	return r, nil
+	r.PageOutput, err = ParsePage(cmd)
+	return r, err
 }
 
 // Draw returns which of so many tasks are scored, in order.

@@ -20,7 +20,7 @@ func TrajectoryFlags() []tool.Flag {
 		tool.Shared("file", "the prompts are the lines of `FILE`, each a JSON object: {\"prompt\": a text or token ids}"),
 		tool.Flag{Name: "from", Value: tool.File, Effect: tool.ReadsFile,
 			Usage: "take prompts and continuations from `FILE`, which -o has written: all arguments are MODELs"},
-		tool.Flag{Name: "predict", Aliases: []string{"n-predict", "n"}, Value: tool.Count, Unit: "tokens", Default: uint(32),
+		tool.Flag{Name: "predict", Aliases: []string{"n-predict"}, Value: tool.Count, Unit: "tokens", Default: uint(32),
 			Effect: tool.SetsBytes, Usage: "let BASE continue each prompt by `N` tokens"},
 		ParseSpecialFlag(),
 	), ChatFlags(), tool.Group(tool.CategoryOutput,
@@ -31,13 +31,11 @@ func TrajectoryFlags() []tool.Flag {
 
 // TrajectoryRequest has the flags and arguments of ggeval trajectory.
 type TrajectoryRequest struct {
-	Paths []string // of the base, if there is no From, and of the models
-	From  string   // file with continuations, "" for none
-	N     int      // tokens of a continuation
-	Out   string   // "" for none
-	Force bool
-	InMemory
-	Input
+	// ModelsRequest has the base first, if there is no From.
+	ModelsRequest
+	From string // file with continuations, "" for none
+	N    int    // tokens of a continuation
+	FileOutput
 }
 
 // ParseTrajectory returns the request of a command line.
@@ -46,13 +44,9 @@ func ParseTrajectory(cmd *cli.Command) (r TrajectoryRequest, err error) {
 	if err != nil {
 		return r, err
 	}
-	if r.InMemory, err = ParseInMemory(cmd); err != nil {
+	if r.ModelsRequest, err = parseModels(cmd, args, ""); err != nil {
 		return r, err
 	}
-	if r.Input, err = ParseInput(cmd); err != nil {
-		return r, err
-	}
-	r.Force = cmd.Bool("force")
 	if r.Chats != nil {
 		r.Chats.Prompts = true
 	}
@@ -62,10 +56,7 @@ func ParseTrajectory(cmd *cli.Command) (r TrajectoryRequest, err error) {
 	if r.From, err = tool.FileValue(cmd, "from"); err != nil {
 		return r, err
 	}
-	if r.Out, err = tool.FileValue(cmd, "output"); err != nil {
-		return r, err
-	}
-	if r.Paths, err = InputPaths(cmd, args); err != nil {
+	if r.FileOutput, err = parseFileOutput(cmd); err != nil {
 		return r, err
 	}
 	switch {
