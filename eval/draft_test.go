@@ -334,25 +334,8 @@ func asOrdinary(t *testing.T, m *model.Model, file map[string]*model.Tensor, lay
 
 // TestNextNResumed checks that a run with MTP layers resumes from its state, to the same sums, and one without them not.
 func TestNextNResumed(t *testing.T) {
-	s := hftest.Lookup("glm4_moe")
-	src, err := s.Write(t.TempDir(), s.All()[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, _, err := convert.Open(t.Context(), src, mutate.Options(s, src, convert.F32))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	r, err := eval.New(m)
-	if err != nil {
-		t.Fatal(err)
-	}
 	const chunk, chunks = 12, 4
-	run := eval.Run{Chunk: chunk, Workers: 1, NextN: true}
-	for i := range chunk * chunks {
-		run.Tokens = append(run.Tokens, int32(i*i*7+3*i+1)%int32(r.Vocab()))
-	}
+	r, run := glm4(t, chunk, chunks)
 	whole := imatrix.NewSums(chunk)
 	if err := r.Collect(t.Context(), run, whole, eval.Importance{}); err != nil {
 		t.Fatal(err)
@@ -382,5 +365,72 @@ func TestNextNResumed(t *testing.T) {
 	}
 	if done < 1 || done >= chunks || sums.NextN != 1 || !reflect.DeepEqual(sums.Tallies(), whole.Tallies()) {
 		t.Errorf("resumed from %d chunks: other sums than those of one run", done)
+	}
+}
+
+// glm4 returns the made-up GLM-4.5 and a run with its MTP layer.
+func glm4(t *testing.T, chunk, chunks int) (*eval.Model, eval.Run) {
+	t.Helper()
+	s := hftest.Lookup("glm4_moe")
+	src, err := s.Write(t.TempDir(), s.All()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := convert.Open(t.Context(), src, mutate.Options(s, src, convert.F32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	r, err := eval.New(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := eval.Run{Chunk: chunk, Workers: 1, NextN: true}
+	for i := range chunk * chunks {
+		run.Tokens = append(run.Tokens, int32(i*i*7+3*i+1)%int32(r.Vocab()))
+	}
+	return r, run
+}
+
+// TestNextNOfTransformers compares sums of squares of an MTP layer with those of the decoder layer of transformers in
+// float64, which test/interop/oracle/nextn.py prints: of all columns together, and of the first two.
+func TestNextNOfTransformers(t *testing.T) {
+	r, run := glm4(t, 20, 3)
+	sums := imatrix.NewSums(20)
+	if err := r.Collect(t.Context(), run, sums, eval.Importance{}); err != nil {
+		t.Fatal(err)
+	}
+	squares := map[string][]float32{}
+	for _, x := range sums.Tallies() {
+		squares[x.Name] = x.Squares
+	}
+	for _, c := range []struct {
+		tensor string
+		all    float64
+		first  [2]float64
+	}{
+		{"nextn.eh_proj", 7711.8, [2]float64{45.15734, 49.92399}},
+		{"attn_q", 3456.112, [2]float64{84.6974, 67.65499}},
+		{"attn_output", 362.1713, [2]float64{9.424879, 1.734529}},
+		{"ffn_gate_inp", 3607.107, [2]float64{75.56766, 50.52256}},
+		{"ffn_down_shexp", 4.415631, [2]float64{0.07444323, 0.1411256}},
+		{"nextn.shared_head_head", 3675.864, [2]float64{65.06709, 65.17978}},
+	} {
+		x := squares["blk.2."+c.tensor+".weight"]
+		if len(x) < 2 {
+			t.Errorf("%s: no entry", c.tensor)
+			continue
+		}
+		var all float64
+		for _, v := range x {
+			all += float64(v)
+		}
+		got, want := [3]float64{all, float64(x[0]), float64(x[1])}, [3]float64{c.all, c.first[0], c.first[1]}
+		for i := range got {
+			if math.Abs(got[i]-want[i]) > 2e-6*want[i] {
+				t.Errorf("%s: %v, want %v", c.tensor, got, want)
+				break
+			}
+		}
 	}
 }

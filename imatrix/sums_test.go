@@ -340,3 +340,58 @@ func TestJoin(t *testing.T) {
 		}
 	}
 }
+
+// TestPlainKept checks that the sums of activations without squares stay in files that are written, read, merged,
+// remapped, filled and kept as a state, and that a merged file without them leaves none.
+func TestPlainKept(t *testing.T) {
+	s := imatrix.NewSums(2)
+	y, err := s.Tally("blk.0.ffn_up_exps.weight", 2, 2, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y.Count(1, 2, true)
+	if err := y.Add(1, []float32{1, -3, 2, 1}, 2, 0, 2); err != nil {
+		t.Fatal(err)
+	}
+	merged := imatrix.NewSums(2)
+	for range 2 {
+		m, err := imatrix.Parse("file", written(t, s, imatrix.FormatGGUF))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := merged.Merge(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if filled := merged.Fill(imatrix.FillMean); filled["blk.0.ffn_up_exps.weight"] != 1 {
+		t.Errorf("filled: %v", filled)
+	}
+	if _, dropped, err := merged.Remap([]imatrix.Weight{{Name: "blk.0.ffn_up_exps.weight", Columns: 2, Matrices: 2}}); err != nil ||
+		dropped != nil {
+		t.Error(dropped, err)
+	}
+	f, err := merged.State(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if _, err := f.WriteTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	again, _, err := imatrix.ParseState("state", b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := again.Tallies()[0]; !slices.Equal(x.Plain, []float32{0, 0, 6, -4}) || x.Squares[3] != 20 {
+		t.Errorf("merged: %v of squares %v", x.Plain, x.Squares)
+	}
+	squares, err := imatrix.Parse("squares", imatrixtest.Encode(imatrixtest.Metadata([]string{"a"}, 1),
+		imatrixtest.EntryTensors(imatrixtest.Entry{Name: "blk.0.ffn_up_exps.weight", Sums: []float32{1, 1, 1, 1},
+			Counts: []float32{1, 1}})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := again.Merge(squares); err != nil || again.Tallies()[0].Plain != nil {
+		t.Errorf("merged with squares alone: %v, %v", again.Tallies()[0].Plain, err)
+	}
+}
