@@ -9,10 +9,10 @@ import (
 	"ggforge/internal/kernel/buffer"
 )
 
-// draft is an MTP (NextN) layer, which predicts a token further on than the layer before it. Its stream is
-// eh_proj·[enorm(e), hnorm(h)] at first: h is the last state of a token in the stream before it, without the norm of the
-// output, and e the embedding of the token that this stream predicts. Then an ordinary layer runs, and for logits a norm
-// and a matrix, those of the model if it has none of its own.
+// draft is an MTP (NextN) layer, which predicts a token further on than the layer before it. Its stream begins with
+// eh_proj·[enorm(e), hnorm(h)]: h is the last state of a token in the stream before it, without the norm of the output,
+// and e the embedding of the token that follows those of which h knows. Then an ordinary layer runs, and for logits a
+// norm and a matrix, those of the model if it has none of its own.
 type draft struct {
 	model        *Model // of which only the embeddings and the layer run
 	layer        int    // in the file
@@ -48,8 +48,8 @@ func (b *builder) newDrafts() (list []draft, err error) {
 	case g.Second != nil:
 		b.unsupportedDraft("with a second stack of layers,", g.Second)
 	case trunk.positions != nil || trunk.tokenType != nil || trunk.p.bidirectional:
-		b.fail(fault.Unsupported, "the evaluator does not support MTP (NextN) layers of a model with learned positions, with "+
-			"kinds of tokens, or whose attention is not causal")
+		b.fail(fault.Unsupported, "the evaluator does not support MTP (NextN) layers of a model with learned positions, "+
+			"with kinds of tokens, or whose attention is not causal")
 	}
 	if _, err := b.d.Drafts(); err != nil {
 		return nil, fmt.Errorf("%s: %w", b.t.file, err)
@@ -129,8 +129,8 @@ func (b *builder) checkDraftUnused() {
 	}
 }
 
-// runDrafts runs the MTP layers after the stream h of all tokens of a run, before the norm of the output. It leaves h as
-// it is. In each chunk a layer has one row less than the stream before it, whose last token has no successor.
+// runDrafts runs the MTP layers after the stream h of all tokens of a run, before the norm of the output. It leaves h
+// as it is. In each chunk a layer has one row less than the stream before it, whose last token has no successor.
 func (m *Model) runDrafts(ctx context.Context, r *Run, h []float32, ws *workspace) error {
 	drafts, err := m.drafts()
 	if err != nil {

@@ -214,7 +214,7 @@ func nextN(t *testing.T, m *model.Model, r *eval.Model) {
 	}
 }
 
-// distance returns the largest difference of two lists, relative to the largest number of them; 1 if their lengths differ.
+// distance returns the largest difference of two lists, relative to the largest number; 1 if their lengths differ.
 func distance(a, b []float32) float64 {
 	if len(a) != len(b) || len(a) == 0 {
 		return 1
@@ -250,8 +250,8 @@ func rmsNorm(x, weights []float32, eps float64) []float32 {
 	return y
 }
 
-// projectionInputs returns the inputs of eh_proj, computed from embeddings and from states, which are normalized for the
-// output by a norm of the same kind. ok is false for a model without RMS norms.
+// projectionInputs returns the inputs of eh_proj, computed from embeddings and from states, which are normalized for
+// the output by a norm of the same kind. ok is false for a model without RMS norms.
 func projectionInputs(t *testing.T, m *model.Model, file map[string]*model.Tensor, layer string, states []float32,
 	tokens []int32, chunk int) (all []float32, ok bool) {
 	v, ok := m.Metadata.Get(gguf.ArchKey(m.Architecture(), "attention.layer_norm_rms_epsilon"))
@@ -283,7 +283,8 @@ var outputs = regexp.MustCompile(`attn_output|ffn_down|ssm_out|_exps_up|latent`)
 
 // asOrdinary returns a model whose last layer is the first MTP layer of m. Its embeddings are the rows of eh_proj's
 // outputs for inputs, and the layers before add nothing to them.
-func asOrdinary(t *testing.T, m *model.Model, file map[string]*model.Tensor, layers int, inputs []float32) *model.Model {
+func asOrdinary(t *testing.T, m *model.Model, file map[string]*model.Tensor, layers int,
+	inputs []float32) *model.Model {
 	first := fmt.Sprintf("blk.%d.", layers)
 	width := int(file["token_embd.weight"].NE[0])
 	embed, weights := make([]float32, file["token_embd.weight"].Elements()), decoded(t, file[first+"nextn.eh_proj.weight"])
@@ -322,7 +323,8 @@ func asOrdinary(t *testing.T, m *model.Model, file map[string]*model.Tensor, lay
 		switch {
 		case x.Name == "token_embd.weight":
 			add(x.Name, x.NE, embed)
-		case layer > layers, strings.Contains(x.Name, ".nextn."), layer == layers && strings.Contains(x.Name, "layer_output_norm"):
+		case layer > layers, strings.Contains(x.Name, ".nextn."),
+			layer == layers && strings.Contains(x.Name, "layer_output_norm"):
 		case layer >= 0 && layer < layers && outputs.MatchString(x.Name) && !strings.Contains(x.Name, "norm"):
 			add(x.Name, x.NE, make([]float32, x.Elements()))
 		default:
@@ -332,7 +334,8 @@ func asOrdinary(t *testing.T, m *model.Model, file map[string]*model.Tensor, lay
 	return &c
 }
 
-// TestNextNResumed checks that a run with MTP layers resumes from its state, to the same sums, and one without them not.
+// TestNextNResumed checks that a run with MTP layers resumes from its state, to the same sums, and that one without them
+// is refused.
 func TestNextNResumed(t *testing.T) {
 	const chunk, chunks = 12, 4
 	r, run := glm4(t, chunk, chunks)

@@ -17,7 +17,7 @@ var tokensPerBlock = 2048
 // Forward runs the model. Memory: two streams of 4*width bytes per token at most, three of RWKV 7 and four where
 // experts have a width of their own, the intermediate results of a layer for about 2048 tokens, and less than a
 // megabyte for each worker and 1000 values of a row. Of a model that is encoded as it is read, the encoded rows of a
-// layer, or of an expert, are held while there are more tokens than these.
+// layer, or of an expert, are held while there are more tokens than these. With NextN two more streams.
 func (m *Model) Forward(ctx context.Context, r Run) (*States, error) {
 	if r.Sources != nil {
 		return m.decode(ctx, r)

@@ -366,8 +366,8 @@ func TestPlainKept(t *testing.T) {
 	if filled := merged.Fill(imatrix.FillMean); filled["blk.0.ffn_up_exps.weight"] != 1 {
 		t.Errorf("filled: %v", filled)
 	}
-	if _, dropped, err := merged.Remap([]imatrix.Weight{{Name: "blk.0.ffn_up_exps.weight", Columns: 2, Matrices: 2}}); err != nil ||
-		dropped != nil {
+	model := []imatrix.Weight{{Name: "blk.0.ffn_up_exps.weight", Columns: 2, Matrices: 2}}
+	if _, dropped, err := merged.Remap(model); err != nil || dropped != nil {
 		t.Error(dropped, err)
 	}
 	f, err := merged.State(nil)

@@ -61,7 +61,8 @@ type imatrixRequest struct {
 
 func parseImatrix(cmd *cli.Command) (imatrixRequest, error) {
 	r, err := runs.ParseImatrix(cmd)
-	return imatrixRequest{r.Path, r.Out, r.Format, r.Merged, r.Collect, r.NextN, r.Force, input{r.Input}, shares{r.Shares}}, err
+	return imatrixRequest{r.Path, r.Out, r.Format, r.Merged, r.Collect, r.NextN, r.Force, input{r.Input},
+		shares{r.Shares}}, err
 }
 
 // imatrixResult is the JSON output, described in doc.go.
