@@ -10,7 +10,7 @@
 //	ggeval embed [flags] MODEL --text TEXT
 //	ggeval task [flags] KIND MODEL... -f FILE
 //	ggeval trajectory [flags] BASE MODEL... -f FILE
-//	ggeval trajectory [flags] MODEL... --from FILE
+//	ggeval trajectory [flags] MODEL... --paths FILE
 //	ggeval score [flags] MODEL... -f FILE
 //	ggeval serve [flags] MODEL
 //
@@ -437,7 +437,7 @@
 //	                           are left out. With --template and --template-arguments as for perplexity
 //	--parse-special            parse names of control tokens in prompts as these tokens
 //	-o FILE, --output FILE     write prompts and continuations to FILE, as tokens
-//	--from FILE                take them from such a file: there is no BASE. Its vocabulary must be that of each MODEL
+//	--paths FILE               take them from such a file: there is no BASE. Its vocabulary must be that of each MODEL
 //	--force                    replace FILE if it exists
 //	--type TYPE                take what ggquant would make of the first model as a MODEL, as for score
 //

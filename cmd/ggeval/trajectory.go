@@ -33,14 +33,14 @@ func trajectoryCommand() *cli.Command {
 			"BASE continues each prompt of -f by N tokens, each the most probable one. Of each MODEL\n" +
 			"it is counted how many of them it would have chosen before its first other choice: one\n" +
 			"run over all prompts. BASE runs once for each token, but for those that were guessed right.\n" +
-			"With -o the continuations are kept, and with --from they are taken from such a file, without\n" +
+			"With -o the continuations are kept, and with --paths they are taken from such a file, without\n" +
 			"BASE. With --chats prompts are conversations in JSON that wait for the assistant's answer.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Main: strings.Fields("file from predict parse-special chats output type imatrix json force threads progress " +
+			Main: strings.Fields("file paths predict parse-special chats output type imatrix json force threads progress " +
 				"via remote"),
 			Elsewhere: []string{"divergence@32", "greedy", "generate"},
 			Examples: []string{"ggeval trajectory -f prompts.jsonl -o paths.jsonl f16.gguf Q4_K_M.gguf",
-				"ggeval trajectory --from paths.jsonl Q4_K_M.gguf Q2_K.gguf"},
+				"ggeval trajectory --paths paths.jsonl Q4_K_M.gguf Q2_K.gguf"},
 			Result: tool.Prints[trajectoryResult](),
 		}.Metadata(),
 		Flags:  tool.Flags(runs.TrajectoryFlags()...),

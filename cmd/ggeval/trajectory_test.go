@@ -44,7 +44,7 @@ func TestTrajectory(t *testing.T) {
 		r.Pairs[0].B != gollama+" as Q2_K" || math.Abs(float64(difference)) > 1e-9 {
 		t.Errorf("%s", out)
 	}
-	_, printed, _, err := call("trajectory", "--from", paths, gollama, gollama, "--type", "Q2_K", "--progress", "none")
+	_, printed, _, err := call("trajectory", "--paths", paths, gollama, gollama, "--type", "Q2_K", "--progress", "none")
 	if err != nil || !strings.Contains(printed, "9 prompts, 6 tokens each by "+gollama) ||
 		!strings.Contains(printed, "100") || !strings.Contains(printed, "[3] "+gollama+" as Q2_K") {
 		t.Errorf("%v: %s", err, printed)
@@ -55,8 +55,8 @@ func TestTrajectory(t *testing.T) {
 		want string
 	}{
 		{args, 2, "exists already"},
-		{[]string{"trajectory", "--from", paths, checkpointOf(t, "llama", 1)}, 5, "another vocabulary"},
-		{[]string{"trajectory", "--from", prompts, gollama}, 3, "line 1"},
+		{[]string{"trajectory", "--paths", paths, checkpointOf(t, "llama", 1)}, 5, "another vocabulary"},
+		{[]string{"trajectory", "--paths", prompts, gollama}, 3, "line 1"},
 		{[]string{"trajectory", "-f", paths, gollama, gollama}, 3, "line 1"},
 		{[]string{"trajectory", "-f", dir, gollama, gollama}, 2, "want a file"},
 		{[]string{"trajectory", "-f", prompts, "--chats", gollama, gollama}, 2, "line 1: "},
