@@ -20,7 +20,8 @@ import (
 // quantized type it is rotated, if the runtime does so, and afterwards back: by the normalized Walsh-Hadamard transform
 // of runs of values, as many as the largest power of two that divides the length of a key, 64 for values. It is rotated
 // if that length is a multiple of 64, and the same in all layers of a cache; layers with a window have a cache of their
-// own. Queries are not rounded, which the runtime's kernels for CPUs do, too: that is their arithmetic, not the cache.
+// own. The vector that MLA keeps is never rotated. Queries are not rounded, which the runtime's kernels for CPUs do, too:
+// that is their arithmetic, not the cache.
 //
 // Source: llama.cpp PR 21038; llama.cpp 0.7.0 by measurement.
 type Cache struct {
@@ -183,15 +184,20 @@ func (b *cacheBuilder) build() error {
 	if b.first == nil {
 		return fault.Errorf(fault.Refused, "no layer of %q has keys and values", m.p.arch)
 	}
+	rotates := *b.first
+	if rotates.values == 0 { // the vector that MLA keeps is never rotated
+		rotates.keys = 0
+	}
 	for i := range b.kept {
-		b.cache.keys[i] = b.coded(b.types.Keys, b.varies[i].keys == 0, b.first.keys, b.first.keys&-b.first.keys)
-		b.cache.values[i] = b.coded(b.types.Values, b.varies[i].values == 0, b.first.values, rotated)
+		b.cache.keys[i] = b.coded(b.types.Keys, b.varies[i].keys == 0, rotates.keys, rotates.keys&-rotates.keys)
+		b.cache.values[i] = b.coded(b.types.Values, b.varies[i].values == 0, rotates.values, rotated)
 	}
 	return nil
 }
 
 // coded returns what a type does to heads, which are equally long in all layers or not; size is the length of the
-// model's first ones, as the runtime has it, and block the number of values that are rotated together.
+// model's first ones, as the runtime has it, or 0 if they are not rotated, and block the number of values that are rotated
+// together.
 func (b *cacheBuilder) coded(t gguf.Type, equal bool, size, block int) (v codedValues) {
 	if t == gguf.TypeF32 {
 		return v
@@ -219,6 +225,14 @@ func (b *cacheBuilder) part(part mixer) error {
 		}
 		if b.types.Keys != b.types.Values {
 			return fault.Errorf(fault.Refused, "MLA keeps one vector as key and value: want one type for both")
+		}
+		// no value is kept, but the runtime checks the length that the file has
+		if v, ok := b.m.source.Metadata.Get(b.m.p.arch + ".attention.value_length"); ok {
+			n, block := int64(0), int64(b.types.Values.BlockLen())
+			if n, ok = v.Int(); ok && quantized(b.types.Values) && n%block != 0 {
+				return fault.Errorf(fault.Refused, "attention.value_length is %d, want a multiple of the %d of a block of %v", n,
+					block, b.types.Values)
+			}
 		}
 		return b.keep(l.heads, keptHeads{keys: l.rank + l.ropeDim})
 	case *deltaNet, *kimiDeltaNet, *lightning, *mamba, *mamba2, *projectedMamba2, *shortConv, *wkv6, *wkv7, *channelMix,

@@ -237,6 +237,68 @@ func everyCache(t *testing.T, name string, e *eval.Model) string {
 	return "runs"
 }
 
+// TestCacheRotated checks of which made-up models keys and values are rotated.
+func TestCacheRotated(t *testing.T) {
+	for _, c := range []struct {
+		spec, set    string
+		keys, values bool
+	}{
+		{"llama", `{"head_dim": 32}`, false, false},
+		{"llama", `{"head_dim": 96}`, false, false},
+		{"llama", `{"head_dim": 192}`, true, true},
+		{"gemma3", `{"head_dim": 64}`, true, true},
+		{"minicpm3", `{"hidden_size": 256, "qk_nope_head_dim": 24, "v_head_dim": 64}`, false, true},
+		{"deepseek_v2", `{"kv_lora_rank": 64, "qk_rope_head_dim": 64}`, false, false},
+	} {
+		s := hftest.Lookup(c.spec)
+		src, err := s.Write(t.TempDir(), hftest.Variant{Name: "cached", Seed: 7, DType: "BF16", Set: c.set})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, _, err := convert.Open(t.Context(), src, mutate.Options(s, src, convert.F32))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		e, err := eval.New(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range []struct {
+			cache   string
+			rotated bool
+		}{{"q8_0:f16", c.keys}, {"f16:q8_0", c.values}, {"q8_0", c.keys || c.values}} {
+			cache, err := eval.ParseCache(x.cache)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var losses [2][]float64
+			for i := range losses {
+				cache.Unrotated = i == 1
+				cached, err := e.WithCache(cache)
+				if errors.Is(err, fault.Refused) && cache.Keys != cache.Values && c.spec == "deepseek_v2" {
+					continue
+				}
+				if err != nil {
+					t.Fatalf("%s %s: %v", c.spec, c.set, err)
+				}
+				tokens := make([]int32, 24)
+				for i := range tokens {
+					tokens[i] = int32(i*i*7+3*i+1) % int32(e.Vocab())
+				}
+				p, err := cached.Perplexity(t.Context(), eval.Run{Tokens: tokens, Chunk: 24, Workers: 2})
+				if err != nil {
+					t.Fatal(err)
+				}
+				losses[i] = p.Losses
+			}
+			if slices.Equal(losses[0], losses[1]) == x.rotated {
+				t.Errorf("%s %s with a cache of %s: rotated is %v, want %v", c.spec, c.set, x.cache, !x.rotated, x.rotated)
+			}
+		}
+	}
+}
+
 func TestParseCache(t *testing.T) {
 	for _, text := range []string{"", "q4_k", "q8_0:", ":q8_0", "q8_0:q8_0:q8_0"} {
 		if c, err := eval.ParseCache(text); !errors.Is(err, fault.Usage) {

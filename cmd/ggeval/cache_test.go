@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -73,6 +75,73 @@ func TestCache(t *testing.T) {
 	}
 	if code, _, _, err := call("perplexity", checkpointOf(t, "llama", 1), "-ctk", "q8_0", "-f", text, "-c", "64"); code != 5 ||
 		!strings.Contains(err.Error(), "want a multiple of the 32") {
+		t.Errorf("short heads: code %d, %v", code, err)
+	}
+}
+
+// TestCacheChats checks that the divergence that perplexity prints of conversations is that of compare, and that both
+// have figures of categories with the cache.
+func TestCacheChats(t *testing.T) {
+	model, chats := talkative(t, talk), conversations(t, 9)
+	run := func(args ...string) string {
+		t.Helper()
+		code, out, _, err := call(append(args, "-f", chats, "--chats", "--progress", "none", "--json")...)
+		if code != 0 {
+			t.Fatalf("%q: %v", args, err)
+		}
+		return out
+	}
+	p := result[perplexityResult](t, run("perplexity", model, "-ctk", "q8_0", "-ctv", "q4_0"))
+	f16 := result[perplexityResult](t, run("perplexity", model, "-ctk", "f16"))
+	c := result[compareResult](t, run("compare", model, "--cache-types", "q8_0:q4_0"))
+	d, m := p.F16Cache, &c.Models[0]
+	if d == nil || len(p.Categories) != 2 || len(m.Categories) != 2 {
+		t.Fatalf("%+v, %+v", p, c)
+	}
+	if d.PPL != f16.PPL || c.Base.PPL != f16.PPL || m.PPL != p.PPL || p.PPL == f16.PPL || d.Divergence != m.Divergence ||
+		!(d.Divergence.Mean > 0) {
+		t.Errorf("perplexities %v and %v, divergence %+v; of compare %v and %v, %+v; with F16 %v", p.PPL, d.PPL, d.Divergence,
+			m.PPL, c.Base.PPL, m.Divergence, f16.PPL)
+	}
+	for i, k := range p.Categories {
+		if k.PPL != m.Categories[i].PPL || k.PPL == f16.Categories[i].PPL || k.Predicted != f16.Categories[i].Predicted {
+			t.Errorf("%+v, of compare %+v, with F16 %+v", k, m.Categories[i], f16.Categories[i])
+		}
+	}
+}
+
+// TestCacheScore compares the means of score with those of task, for a question whose answers differ from their first
+// token on, and checks that the result names the cache.
+func TestCacheScore(t *testing.T) {
+	ask := textOf(t, "func main() {\n0\nreturn nil\nif x == nil {\nfmt.Println(x)\nx := 3\n")
+	requests := textOf(t, `{"prompt": "func main() {", "choices": [" return nil", " if x == nil {", " fmt.Println(x)", " x := 3"]}`)
+	means := map[string][]number{}
+	for _, types := range [][]string{nil, {"-ctk", "q4_0", "-ctv", "q8_0"}, {"-ctk", "f16"}} {
+		run := func(args ...string) string {
+			t.Helper()
+			code, out, _, err := call(append(append(args, types...), gollama, "--progress", "none", "--json")...)
+			if code != 0 {
+				t.Fatalf("%q: %v", args, err)
+			}
+			return out
+		}
+		want := result[taskResult](t, run("task", "hellaswag", "-f", ask)).Models[0]
+		s := result[scoreResult](t, run("score", "-f", requests))
+		var got []number
+		for _, c := range s.Answers[0].Choices {
+			got = append(got, c.Mean)
+		}
+		cache := s.Models[0].Cache
+		if len(want.Means) != 1 || !slices.Equal(got, want.Means[0]) || (cache == nil) != (types == nil) ||
+			cache != nil && *cache != *want.Cache {
+			t.Errorf("%v: means %v, cache %+v; of task %v, %+v", types, got, cache, want.Means, want.Cache)
+		}
+		means[fmt.Sprint(got)] = got
+	}
+	if len(means) != 3 {
+		t.Errorf("caches change nothing: %v", means)
+	}
+	if code, _, _, err := call("score", checkpointOf(t, "llama", 1), "-ctk", "q8_0", "-f", requests); code != 5 {
 		t.Errorf("short heads: code %d, %v", code, err)
 	}
 }

@@ -55,7 +55,8 @@
 //
 // # KV cache
 //
-// perplexity, compare and task run models as if keys and values were in a KV cache of other types, as in llama.cpp:
+// perplexity, compare, task and score run models as if keys and values were in a KV cache of other types, as in
+// llama.cpp:
 //
 //	-ctk TYPE, --cache-type-k TYPE
 //	                           keep keys as f32, f16, bf16, q8_0, q4_0, q4_1, iq4_nl, q5_0 or q5_1 (default: f32; f16 if
@@ -67,11 +68,12 @@
 //	--cache-types LIST         (compare) BASE with each of these caches is compared with BASE: TYPE, or KEYS:VALUES, with
 //	                           commas between them
 //
-// Each head's key and value of a token, after RoPE and norms, is encoded by itself and decoded again. Heads of a multiple
-// of 64 values are rotated before a quantized type, and back, as llama.cpp does. Queries are not rounded. Caches that
-// llama.cpp refuses for a model are refused, too. perplexity prints the divergence from a cache of F16, and runs the
-// model with both side by side. In compare, -ctk and -ctv are for the MODELs; BASE has a cache of F16 if there is any of
-// these flags, else F32. docs/judging.md has the rules and figures.
+// Each head's key and value of a token, after RoPE and norms, is encoded by itself and decoded again. Heads of a
+// multiple of 64 values are rotated before a quantized type, and back, as llama.cpp does, but not the vector that MLA
+// keeps. Queries are not rounded. Caches that llama.cpp refuses for a model are refused, too. perplexity prints the
+// divergence from a cache of F16, and runs the model with both side by side, unless it writes probabilities
+// (--save-logits). In compare, -ctk and -ctv are for the MODELs; BASE has a cache of F16 if there is any of these
+// flags, else F32. docs/judging.md has the rules and figures.
 //
 // # Conversations
 //

@@ -111,8 +111,8 @@ func recipes(ctx context.Context, cmd *cli.Command, q *runs.InMemory, of *candid
 	return list, close, nil
 }
 
-// openModels is models for a request, and returns the options of a file that the verb writes, which it checks, if there
-// is one: no input may be replaced.
+// openModels is models for a request, with its cache, and returns the options of a file that the verb writes, which it
+// checks, if there is one: no input may be replaced.
 func openModels(ctx context.Context, cmd *cli.Command, r *runs.ModelsRequest, out runs.FileOutput,
 	inputs ...string) (list []*candidate, opt writer.Options, close func(), err error) {
 	in := input{r.Input}
@@ -120,6 +120,9 @@ func openModels(ctx context.Context, cmd *cli.Command, r *runs.ModelsRequest, ou
 	opt = writer.Options{Force: out.Force, Inputs: append(inputs, r.RecipeFiles...)}
 	for _, c := range list {
 		opt.Inputs = append(opt.Inputs, c.Source.Files...)
+		if err == nil {
+			err = c.setCache(r.Cache)
+		}
 	}
 	if err == nil && out.Out != "" {
 		err = writer.Writable(out.Out, opt)

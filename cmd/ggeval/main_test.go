@@ -197,6 +197,7 @@ func TestEveryFlag(t *testing.T) {
 		for _, name := range []string{"escape", "no-escape", "ctx-size", "chunks"} {
 			delete(rows, name)
 		}
+		maps.Copy(rows, cache)
 		flagtest.Check(t, scoreCommand, parseScore, []string{"MODEL", "-f", "t"}, rows)
 	})
 	t.Run("trajectory", func(t *testing.T) {

@@ -28,7 +28,8 @@ func perplexityCommand() *cli.Command {
 			"The second half of each chunk is predicted, token by token, except its first token.\n" +
 			"The perplexity is exp(mean of -ln p) over these tokens, with one standard error:\n" +
 			"the figure of llama-perplexity, but with exact arithmetic.\n\n" + cacheHelp + "\n" +
-			"The divergence from the probabilities with a cache of F16 is printed, too.\n\n" + tool.ExitHelp,
+			"The divergence from the probabilities with a cache of F16 is printed, too, but not with\n" +
+			"--save-logits: ggeval compare prints that of such a file.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{Main: strings.Fields(
 			"file source chats loss ctx-size chunks cache-type-k cache-type-v save-logits part finish html json " +
 				"force threads progress via"),

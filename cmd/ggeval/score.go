@@ -30,9 +30,10 @@ func scoreCommand() *cli.Command {
 			"sum of ln p, whether every token is the most probable one, how many tokens and bytes.\n" +
 			"All lines go through a model in one run, which reads its weights once.\n\n" +
 			"With --type, the output that ggquant would make of the first MODEL is one of the models;\n" +
-			"nothing is written.\n\n" + tool.ExitHelp,
+			"nothing is written.\n\n" + cacheHelp + "\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Main:      strings.Fields("file max-length parse-special output type imatrix json force threads progress via remote"),
+			Main: strings.Fields("file max-length parse-special output type imatrix cache-type-k cache-type-v json force " +
+				"threads progress via remote"),
 			Elsewhere: []string{"loglikelihood", "logprob", "logprobs", "lm-eval"},
 			Examples: []string{"ggeval score -f pairs.jsonl -o answers.jsonl model-Q4_K_M.gguf",
 				"ggeval score -f pairs.jsonl --type Q4_K_M --type Q8_0 model-F16.gguf"},
@@ -72,9 +73,11 @@ type scoreOfModel struct {
 	Architecture string  `json:"architecture"`
 	Size         int64   `json:"bytes"`
 	BPW          float64 `json:"bits_per_weight"`
-	LogP         number  `json:"logprob"`
-	Tokens       int     `json:"tokens"`
-	Cut          int     `json:"cut"`
+	// Cache is the KV cache, nil for that of F32.
+	Cache  *cacheResult `json:"cache,omitempty"`
+	LogP   number       `json:"logprob"`
+	Tokens int          `json:"tokens"`
+	Cut    int          `json:"cut"`
 
 	values [][]likelihood.Value
 }
@@ -187,7 +190,7 @@ func (result *scoreResult) score(ctx context.Context, cmd *cli.Command, r *score
 	}
 	side := sideOf(c)
 	m := scoreOfModel{Model: side.Model, Recipe: c.Recipe, Architecture: side.Architecture, Size: side.Bytes, BPW: side.BPW,
-		values: found}
+		Cache: cacheOf(c.Cache), values: found}
 	for _, values := range found {
 		for k := range values {
 			m.LogP += number(values[k].LogP)
@@ -210,8 +213,8 @@ func (result *scoreResult) text(w, info io.Writer) error {
 	b := &strings.Builder{}
 	for i := range result.Models {
 		m := &result.Models[i]
-		fmt.Fprintf(b, "%s: %s, %s, %.4f bits per weight; %d tokens, mean of ln p %.6f\n", m.Model, m.Architecture,
-			tool.Bytes(m.Size), m.BPW, m.Tokens, m.LogP/number(m.Tokens))
+		fmt.Fprintf(b, "%s%s: %s, %s, %.4f bits per weight; %d tokens, mean of ln p %.6f\n", m.Model, m.Cache.named(),
+			m.Architecture, tool.Bytes(m.Size), m.BPW, m.Tokens, m.LogP/number(m.Tokens))
 	}
 	fmt.Fprintf(b, "%s: answers to %d requests\n", result.Output, result.Requests)
 	if _, err := io.WriteString(w, b.String()); err != nil {

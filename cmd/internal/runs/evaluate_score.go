@@ -21,7 +21,7 @@ func ScoreFlags() []tool.Flag {
 	), tool.Group(tool.CategoryOutput,
 		tool.Shared("output", "write the answers to `FILE`, a line for each request, instead of printing them"),
 		tool.ForceFlag(),
-	), VariantFlags(), ModelFlags())
+	), VariantFlags(), CacheFlags(), ModelFlags())
 }
 
 // ScoreRequest has the flags and arguments of ggeval score.
