@@ -37,7 +37,8 @@ func TestListLeftovers(t *testing.T) {
 	}
 	users := map[string]string{"a.gguf": "gguf", "b.partial": "of a download", "c.partial.rows": "a table",
 		"d.part-1-of-2": "a text", "e.partial.run": "x", "f.gguf.partial.blocks": BlocksMagic,
-		"i.gguf.partial.blocks": "of another program"}
+		"f.gguf.partial.norms": NormsMagic, "i.gguf.partial.blocks": "of another program",
+		"j.gguf.partial.norms.2": NormsMagic, "k.gguf.partial.norms": "of another program"}
 	for _, sub := range []string{"run", "parts", "files"} {
 		for name, text := range users {
 			if err := os.WriteFile(filepath.Join(dir, sub, name), []byte(text), 0o666); err != nil {
@@ -46,10 +47,11 @@ func TestListLeftovers(t *testing.T) {
 		}
 	}
 	for sub, want := range map[string]string{
-		"run": "unknown b, blocks f.gguf, run f-00001-of-00002.gguf 3, run h-00001-of-00002.gguf 3, run s-00001-of-00002.gguf 3",
-		"parts": "unknown b, blocks f.gguf, parts f-00001-of-00002.gguf 5, parts h-00001-of-00002.gguf 5, parts " +
-			"s-00001-of-00002.gguf 5",
-		"files": "unknown b, blocks f.gguf, part f-00001-of-00002.gguf.part-1-of-2 1, part " +
+		"run": "unknown b, blocks f.gguf, blocks j.gguf, run f-00001-of-00002.gguf 3, run h-00001-of-00002.gguf 3, run " +
+			"s-00001-of-00002.gguf 3",
+		"parts": "unknown b, blocks f.gguf, blocks j.gguf, parts f-00001-of-00002.gguf 5, parts h-00001-of-00002.gguf 5, " +
+			"parts s-00001-of-00002.gguf 5",
+		"files": "unknown b, blocks f.gguf, blocks j.gguf, part f-00001-of-00002.gguf.part-1-of-2 1, part " +
 			"h-00001-of-00002.gguf.part-1-of-2 1, part s-00001-of-00002.gguf.part-1-of-2 1",
 	} {
 		list, err := Leftovers(filepath.Join(dir, sub), nil)
@@ -81,7 +83,9 @@ func TestListLeftovers(t *testing.T) {
 		}
 		left := contents(t, filepath.Join(dir, sub))
 		here := maps.Clone(users)
-		delete(here, "f.gguf.partial.blocks")
+		for _, name := range []string{"f.gguf.partial.blocks", "f.gguf.partial.norms", "j.gguf.partial.norms.2"} {
+			delete(here, name)
+		}
 		if !maps.Equal(left, here) {
 			t.Errorf("%s: left %v", sub, slices.Sorted(maps.Keys(left)))
 		}
