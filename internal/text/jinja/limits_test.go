@@ -73,7 +73,7 @@ func TestLimits(t *testing.T) {
 			if e.Kind == Limit && !errors.Is(err, fault.Unsupported) {
 				t.Errorf("%v is not unsupported", err)
 			}
-			if d := time.Since(start); d > 10*time.Second {
+			if d := time.Since(start); d > time.Minute { // without limits each takes hours
 				t.Errorf("took %v", d)
 			}
 		})
