@@ -55,7 +55,7 @@ func TestTrajectory(t *testing.T) {
 		want string
 	}{
 		{args, 2, "exists already"},
-		{[]string{"trajectory", "--paths", paths, checkpointOf(t, "llama", 1)}, 5, "another vocabulary"},
+		{[]string{"trajectory", "--paths", paths, checkpointOf(t, "llama", 1)}, 5, "not that of"},
 		{[]string{"trajectory", "--paths", prompts, gollama}, 3, "line 1"},
 		{[]string{"trajectory", "-f", paths, gollama, gollama}, 3, "line 1"},
 		{[]string{"trajectory", "-f", dir, gollama, gollama}, 2, "want a file"},

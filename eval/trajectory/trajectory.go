@@ -178,10 +178,10 @@ func Read(name string, r io.Reader) (*Paths, error) {
 	return p, err
 }
 
-// Check returns an error if the paths are of another vocabulary than a model's. name and model are for messages.
+// Check returns an error if the vocabulary of the paths is not that of a model. name and model are for messages.
 func (p *Paths) Check(name string, v *vocab.Vocab, model string) error {
 	if own := Vocabulary(v); own != p.Vocabulary {
-		return fault.Errorf(fault.Refused, "%s: has paths of another vocabulary, that of %s, than %s", name, p.Base, model)
+		return fault.Errorf(fault.Refused, "%s: its vocabulary is that of %s, not that of %s", name, p.Base, model)
 	}
 	for i := range p.Prompts {
 		for _, ids := range [][]int32{p.Prompts[i], p.Paths[i]} {
