@@ -50,7 +50,7 @@ func Best(ctx context.Context, m, out *model.Model, opt Options) (*Blocks, error
 }
 
 // passes is about the number of forward passes that eval.Model.Pair costs.
-const passes = 5
+const passes = 4
 
 // best is the state of a run of Best.
 type best struct {
