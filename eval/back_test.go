@@ -497,25 +497,6 @@ func TestGradientBits(t *testing.T) {
 					gradientBits[name], loss)
 			}
 		}
-		// back from states that a longer run has kept
-		g, longer := Gradients{Run: backRun}, backRun
-		longer.Tokens = nil
-		for at := 0; at < len(g.Tokens); at += g.Chunk {
-			longer.Tokens = slices.Concat(longer.Tokens, g.Tokens[at:at+g.Chunk], text(g.Chunk))
-		}
-		longer.First, longer.Keep = 0, longer.Checkpoints(len(g.Tokens)/g.Chunk)
-		if _, err := m.Forward(context.Background(), longer); err != nil {
-			t.Fatal(err)
-		}
-		g.Kept = longer.Keep
-		loss, all := reported(t, m, g)
-		all["loss"] = []float32{float32(loss)}
-		if got := digest(all); got != gradientBits[name] {
-			t.Errorf("%s, from checkpoints: %s, want %s (loss %v)", name, got, gradientBits[name], loss)
-		}
-		if _, err := m.Backward(context.Background(), g); err == nil || !strings.Contains(err.Error(), "checkpoints") {
-			t.Errorf("%s: checkpoints that are used up: %v", name, err)
-		}
 	}
 }
 

@@ -36,8 +36,6 @@ type Gradients struct {
 	Norms func(tensor string, g []float64) error
 	// Chunks is the number of chunks that are processed together, 0 for all. Each group reads all weights.
 	Chunks int
-	// Kept, if set, has the states of Forward for all tokens, which have to be one group. They are freed on the way.
-	Kept *Checkpoints
 }
 
 // LinearGradient is the gradient of a loss w.r.t. the outputs of a linear layer y = W x + b, for tokens in text order:
@@ -103,14 +101,6 @@ func (m *Model) Backward(ctx context.Context, g Gradients) (loss float64, err er
 	group := len(r.Tokens)
 	if g.Chunks > 0 {
 		group = min(group, g.Chunks*r.Chunk)
-	}
-	if g.Kept != nil {
-		if group < len(r.Tokens) {
-			return 0, fmt.Errorf("eval: checkpoints of %d tokens, want at most %d, a group", len(r.Tokens), group)
-		}
-		if err := g.Kept.check(m, r.Tokens); err != nil {
-			return 0, err
-		}
 	}
 	for from := 0; from < len(r.Tokens); from += group {
 		part := g
@@ -231,9 +221,20 @@ func (m *Model) backward(ctx context.Context, g Gradients, first int) (losses []
 			return nil, err
 		}
 	}
-	s, kept, err := m.runKeeping(ctx, &forward, g.Kept)
+	runs := []*Run{&forward}
+	s, err := m.newStream(ctx, runs, newWorkspace(g.Workers))
 	if err != nil {
 		return nil, err
+	}
+	fail := func(i int, err error) ([]float64, error) {
+		return nil, fmt.Errorf("%s: layer %d: %w", m.source.Path, i, err)
+	}
+	kept := make([][]float32, len(m.layers))
+	for i := range m.layers {
+		kept[i] = slices.Clone(s.h)
+		if err := s.runLayer(i, runs); err != nil {
+			return fail(i, err)
+		}
 	}
 	s.reverse = &backwardState{g: &g, firstToken: first, heads: make([][]float32, len(s.scratch))}
 	d := make([]float32, len(s.h))
@@ -249,17 +250,13 @@ func (m *Model) backward(ctx context.Context, g Gradients, first int) (losses []
 			return nil, err
 		}
 		if err := s.backLayer(i, kept[i], d); err != nil {
-			return nil, m.inLayer(i, err)
+			return fail(i, err)
 		}
 		if err := s.reportNorms(); err != nil {
 			return nil, err
 		}
 		if kept[i] = nil; g.Progress != nil {
-			left := 2. / 3
-			if g.Kept != nil {
-				left = 1
-			}
-			g.Progress(Progress{Done: 1 - left*float64(i)/float64(len(m.layers))})
+			g.Progress(Progress{Done: 1 - 2./3*float64(i)/float64(len(m.layers))})
 		}
 	}
 	if err := s.reportStates(0, d); err != nil {
@@ -269,36 +266,6 @@ func (m *Model) backward(ctx context.Context, g Gradients, first int) (losses []
 		return nil, err
 	}
 	return losses, s.reportNorms()
-}
-
-// runKeeping returns the stream of a run after the last layer, and the states before each layer: those of from, which it
-// empties, or without from those that it computes.
-func (m *Model) runKeeping(ctx context.Context, r *Run, from *Checkpoints) (*stream, [][]float32, error) {
-	if from != nil {
-		n, kept := len(m.layers), from.states
-		from.states = nil
-		s := &stream{m: m, ctx: ctx, h: kept[n], workspace: newWorkspace(r.Workers)}
-		s.setRun(r)
-		return s, kept[:n], nil
-	}
-	runs := []*Run{r}
-	s, err := m.newStream(ctx, runs, newWorkspace(r.Workers))
-	if err != nil {
-		return nil, nil, err
-	}
-	kept := make([][]float32, len(m.layers))
-	for i := range m.layers {
-		kept[i] = slices.Clone(s.h)
-		if err := s.runLayer(i, runs); err != nil {
-			return nil, nil, m.inLayer(i, err)
-		}
-	}
-	return s, kept, nil
-}
-
-// inLayer adds the model and a layer to an error.
-func (m *Model) inLayer(i int, err error) error {
-	return fmt.Errorf("%s: layer %d: %w", m.source.Path, i, err)
 }
 
 // reportStates calls States with the gradient w.r.t. the residual stream before a layer.

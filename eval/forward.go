@@ -28,9 +28,6 @@ func (m *Model) Forward(ctx context.Context, r Run) (*States, error) {
 	if r.Lengths != nil || r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || r.First < 0 || r.First >= r.Chunk {
 		return nil, fmt.Errorf("eval: %d tokens in chunks of %d from position %d on", len(r.Tokens), r.Chunk, r.First)
 	}
-	if r.Keep != nil && r.First != 0 {
-		return nil, fmt.Errorf("eval: checkpoints of states from position %d on, want all", r.First)
-	}
 	return m.forward(ctx, []*Run{&r})
 }
 
@@ -62,12 +59,10 @@ func (m *Model) run(ctx context.Context, runs []*Run) (*States, error) {
 		return nil, err
 	}
 	for i := range m.layers {
-		r.Keep.add(r, s.h)
 		if err := s.runLayer(i, runs); err != nil {
 			return nil, fmt.Errorf("%s: layer %d: %w", m.source.Path, i, err)
 		}
 	}
-	r.Keep.add(r, s.h)
 	if r.NextN {
 		if err := m.runDrafts(ctx, r, s.h, s.workspace); err != nil {
 			return nil, err

@@ -19,8 +19,6 @@ type Run struct {
 	// Inputs, if set, is called with the inputs of each linear layer, rows in the order of Tokens. Calls come one after
 	// the other.
 	Inputs func(in Inputs) error
-	// Keep, if set, gets states of a run of Forward with First 0.
-	Keep *Checkpoints
 	// HalfGELU rounds inputs and outputs of GELU to 16 bits, as llama.cpp's table does, for comparing with it.
 	HalfGELU bool
 	// Progress is called after each part of the work, from one goroutine; it may be nil.
@@ -50,28 +48,16 @@ func (r *Run) Chunks() int {
 // Spread returns the run over n chunks that are spread evenly over its own, in their order; over all for n = 0, or if
 // there are no more. It is for runs without Lengths.
 func (r *Run) Spread(n int) Run {
-	c, list := *r, r.spread(n)
-	if len(list) == r.Chunks() {
+	c, all := *r, r.Chunks()
+	if n == 0 || n >= all {
 		return c
 	}
 	c.Tokens = make([]int32, 0, n*r.Chunk)
-	for _, at := range list {
+	for i := range n {
+		at := i * all / n
 		c.Tokens = append(c.Tokens, r.Tokens[at*r.Chunk:(at+1)*r.Chunk]...)
 	}
 	return c
-}
-
-// spread returns the chunks of Spread.
-func (r *Run) spread(n int) []int {
-	all := r.Chunks()
-	if n == 0 || n >= all {
-		n = all
-	}
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i * all / n
-	}
-	return list
 }
 
 // chunks returns a run over chunks [from, to) only.

@@ -12,9 +12,6 @@ import (
 // backTokens is about the number of tokens of a group of chunks in the backward pass.
 const backTokens = 4096
 
-// together is the number of chunks of a group in the backward pass.
-func together(chunk int) int { return max(1, backTokens/chunk) }
-
 // rowDamping is Options.Damping for embedding rows. Gradients give the cost of small errors, and those at two bits are
 // large: with 0.01 the divergence of a small model with its embedding at Q2_K was 2.2 times as large, at 4 bits the
 // same.
@@ -46,7 +43,7 @@ func (e *encoder) errors(r *eval.Model) (*Moments, error) {
 	name, m := r.EmbeddingTensors()[0], e.blocks.m
 	opt := FisherOptions{Run: e.opt.Run, MaxColumns: e.opt.MaxColumns, Progress: e.progress.wentBack}
 	opt.Run = opt.Run.Spread(e.opt.Gradients)
-	opt.Chunks, opt.Kept = together(opt.Run.Chunk), e.kept
+	opt.Chunks = max(1, backTokens/opt.Run.Chunk)
 	var output *Curvature
 	opt.Only = func(s string) bool { return s == name }
 	opt.Linear = func(c *Curvature) error { output = c; return nil }
@@ -105,17 +102,6 @@ func (c *run) embedding(r *eval.Model) error {
 		return c.gradients(r)
 	}
 	return nil
-}
-
-// keep returns memory for the states from which the gradients go back, or nil: none are wanted, or those for all their
-// chunks would be too many. With a moments file the gradients come first, as they do in it.
-func (c *run) keep(r *eval.Model) *eval.Checkpoints {
-	over, n := &c.opt.Run, c.opt.Gradients
-	if c.saved != nil || c.store != nil || n == 0 || len(c.targets[r.EmbeddingTensors()[0]]) == 0 ||
-		min(n, over.Chunks()) > together(over.Chunk) || r.CheckBackward() != nil {
-		return nil
-	}
-	return over.Checkpoints(n)
 }
 
 // add adds part to the columns from from on.

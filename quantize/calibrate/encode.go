@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/kernel/parallel"
@@ -24,8 +23,6 @@ type encoder struct {
 	costs  map[string]*Moments // of errors in embedding rows, where gradients gave them
 	// outputs has the moments of the gradients at outputs, or is nil: rows are independent.
 	outputs *outputMoments
-	// kept are the states of the chunks for gradients, or nil: these run through the model for them.
-	kept *eval.Checkpoints
 
 	progress *progress // or nil
 	journal  *journal  // or nil

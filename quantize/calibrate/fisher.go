@@ -38,8 +38,6 @@ type FisherOptions struct {
 	// Chunks is the number of chunks that go through the model together; 0 for all, which holds the matrices of one
 	// layer at a time instead of those of all layers.
 	Chunks int
-	// Kept, if set, has the states of Forward for the text, whose chunks go through the model together.
-	Kept *eval.Checkpoints
 	// MaxColumns is the largest size of F; 0 means 8192.
 	MaxColumns int
 	// Only selects the tensors for Linear; nil for all.
@@ -73,8 +71,7 @@ func Fisher(ctx context.Context, m *model.Model, opt FisherOptions) (*Curvature,
 		f.tensors[m.Tensors[i].Name] = i
 	}
 	f.together = opt.Chunks == 0 || opt.Chunks*opt.Run.Chunk >= f.n
-	g := eval.Gradients{Run: opt.Run, Chunks: opt.Chunks, Kept: opt.Kept, Loss: SampleGradient,
-		Embeddings: f.embeddings}
+	g := eval.Gradients{Run: opt.Run, Chunks: opt.Chunks, Loss: SampleGradient, Embeddings: f.embeddings}
 	g.First, g.Inputs, g.Progress = 0, nil, nil
 	if opt.Progress != nil {
 		g.Progress = func(p eval.Progress) { opt.Progress(p.Done) }

@@ -73,8 +73,7 @@ func (o *Options) defaults() {
 
 // Run encodes targets by the inputs of their layers over a text: the model runs over it once, and a layer's or
 // expert's tensors are encoded when its inputs are complete. Memory: that of eval.Model.Forward; an H of 4 bytes an
-// element for each distinct input of a layer, and as much again for the one being encoded; with Options.Gradients, that
-// of eval.Model.Backward for about 4096 tokens at most, whose states before each layer are kept on the way.
+// element for each distinct input of a layer, and as much again for the one being encoded.
 func Run(ctx context.Context, m *model.Model, targets []Target, opt Options) (*Blocks, error) {
 	r, err := eval.New(m)
 	if err != nil {
@@ -200,11 +199,8 @@ func (c *run) all(r *eval.Model, targets []Target) error {
 		c.progress.backwards(c.opt)
 	}
 	c.progress.without(c.blocks)
-	c.kept = c.keep(r)
-	if c.kept == nil {
-		if err := c.embedding(r); err != nil {
-			return err
-		}
+	if err := c.embedding(r); err != nil {
+		return err
 	}
 	if err := c.inputsOf(r); err != nil {
 		return err
@@ -228,7 +224,7 @@ func (c *run) inputsOf(r *eval.Model) error {
 		return c.reuse()
 	}
 	over := c.opt.Run
-	over.First, over.Inputs, over.Keep = 0, c.collect, c.kept
+	over.First, over.Inputs = 0, c.collect
 	over.Progress = func(p eval.Progress) { c.progress.ran(p.Done) }
 	states, err := r.Forward(c.ctx, over)
 	if err != nil {
@@ -244,22 +240,11 @@ func (c *run) inputsOf(r *eval.Model) error {
 			return err
 		}
 	}
-	if c.kept != nil {
-		if err := c.finish(afterLayers, -1); err != nil {
-			return err
-		}
-		if err := c.embedding(r); err != nil {
-			return err
-		}
-	}
 	if err := c.finish("", -1); err != nil || c.store == nil {
 		return err
 	}
 	return c.write(r)
 }
-
-// afterLayers is what begins after the last layer, for finish.
-const afterLayers = "output"
 
 // collect adds inputs to the moments of their readers.
 func (c *run) collect(in eval.Inputs) error {
