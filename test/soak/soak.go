@@ -388,7 +388,7 @@ func (s *soak) round() error {
 		}
 		s.full++
 	}
-	resume, killed := s.random.IntN(3) == 0, 0
+	resume, killed, cuts := s.random.IntN(3) == 0, 0, s.cuts
 	for n := 1 + s.random.IntN(3); n > 0; n-- {
 		v := s.start(j, resume)
 		sig := syscall.SIGKILL
@@ -449,7 +449,7 @@ func (s *soak) round() error {
 		maps.DeleteFunc(files, func(name string, _ []byte) bool { return ours.MatchString(name) })
 	}
 	if j.hub != nil {
-		if err := j.hub.finished(j.before, killed); err != nil {
+		if err := j.hub.finished(j.before, killed, s.cuts > cuts); err != nil {
 			return fmt.Errorf("%s: %w", j.name, err)
 		}
 	}
