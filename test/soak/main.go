@@ -10,13 +10,16 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"regexp"
+	"syscall"
 	"time"
 )
 
@@ -73,7 +76,9 @@ func (s *soak) main(bin, dir, input string, list bool) (err error) {
 	if err := s.prepare(input, list); err != nil || list {
 		return err
 	}
-	for s.done() < s.want {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	for s.done() < s.want && ctx.Err() == nil {
 		if err := s.round(); err != nil {
 			return err
 		}
