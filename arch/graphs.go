@@ -3,7 +3,6 @@ package arch
 import (
 	"slices"
 
-	_ "ggforge/arch/diffusion" // limits of its files
 	"ggforge/arch/graph"
 )
 

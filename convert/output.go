@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"ggforge/arch/config"
 	"ggforge/checkpoint"
@@ -25,8 +26,7 @@ func (j *Job) Output(out string) (string, error) {
 	if out == "" && j.remote() {
 		out = gguf.SafeName(j.name(), "-{ftype}.gguf")
 		if id, _ := j.in.files.HubID(); id != "" {
-			org, name := j.in.files.Name()
-			out = org + "-" + name + "-{ftype}.gguf"
+			out = strings.ReplaceAll(id, "/", "-") + "-{ftype}.gguf"
 		}
 	}
 	if out == "" {

@@ -24,6 +24,10 @@ type Pairs struct {
 	// Seen is called when Rows has had all inputs of some tensors, before the model multiplies
 	// by them: the rows of these tensors may change from now on, but not their type.
 	Seen func() error
+	// BaseInputs, if set, is called with all inputs of the base, as Run.Inputs is in Forward but step by step, and
+	// BaseStates with its states at the end.
+	BaseInputs func(in Inputs) error
+	BaseStates func(*States) error
 }
 
 // Pair runs a model over a text next to its base, product by product: where inputs are wanted, both compute up to these
@@ -154,6 +158,10 @@ func (c *pairRun) layer(i int) error {
 			return err
 		}
 		if err := c.both(func(s *stream, r *Run) error {
+			if s == c.sides[0] && c.p.BaseInputs != nil {
+				r.Inputs, s.adaptersUnseen = c.p.BaseInputs, false
+				defer func() { r.Inputs, s.adaptersUnseen = nil, true }()
+			}
 			return s.runSegment(i, from, end, []*Run{r}, false)
 		}); err != nil {
 			return err
@@ -300,6 +308,11 @@ func (c *pairRun) output() error {
 	for i, s := range c.sides {
 		var err error
 		if states[i], err = s.finish(c.runs[i]); err != nil {
+			return err
+		}
+	}
+	if c.p.BaseStates != nil {
+		if err := c.p.BaseStates(states[0]); err != nil {
 			return err
 		}
 	}

@@ -33,13 +33,10 @@ func elements(ne []int64) int64 {
 	return n
 }
 
-// Rows returns the number of rows of a tensor of dimensions ne, 0 if it has no elements.
+// Rows returns the number of rows of a tensor of dimensions ne.
 func Rows(ne []int64) int64 {
 	if len(ne) == 0 {
 		return 1
-	}
-	if ne[0] == 0 {
-		return 0
 	}
 	return elements(ne[1:])
 }

@@ -46,7 +46,7 @@
 // record the calibration. The same command with --resume resumes an interrupted run: the model runs over the text
 // again, but matrices that are done are neither collected nor chosen again, which is what takes long; the output is
 // that of an uninterrupted run. Chosen blocks are kept in OUT.partial.blocks, which grows to the size of the output and
-// is removed at the end. The rows of the embedding are chosen by gradients of the loss over 2048 tokens, where the
+// is removed at the end. The rows of the embedding are chosen by gradients of the loss over 1024 tokens, where the
 // evaluator has a backward pass for the model; elsewhere all of its weights count the same. With --chunks N, chunks are
 // spread evenly over the text, as neighbours are alike, and so is the importance of tensors whose blocks are not chosen.
 //
@@ -155,8 +155,8 @@
 //	--json                     print the plan or the result as one JSON object
 //	--resume                   resume an interrupted run of the same command; keep what is done if this
 //	                           one fails
-//	--part K/N                 write only part K of N; auto, auto/N: K from a scheduler, as
-//	                           docs/clusters.md lists them
+//	--part K/N                 write only part K of N; auto, auto/N: K from a job array of Slurm or an
+//	                           Indexed Job of Kubernetes
 //	--part-files DIR           keep parts in files of their own in DIR
 //	--finish                   put the parts together
 //	--verify                   read the output back from the disk and compare

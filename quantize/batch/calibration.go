@@ -218,7 +218,7 @@ func (o *Request) readText(ctx context.Context, m *model.Model) error {
 
 // planned reports whether encodeBlocks collects the importance matrix.
 func (o *Request) planned() bool {
-	return o.Calibration.Effort == calibrate.EffortHigh && !o.DryRun
+	return o.Calibration.Effort.EncodesBlocks() && !o.DryRun
 }
 
 // matrix returns the importance matrix of sums.
@@ -231,19 +231,19 @@ func (c *Calibration) matrix(sums *imatrix.Sums) *imatrix.Matrix {
 }
 
 // gradientTokens is about the number of tokens for gradients, with EffortBest; gradientTokensHigh with
-// EffortHigh, where a backward pass takes three to four times as long as the rest.
+// EffortHigh, in chunks of gradientChunkHigh, where a backward pass takes three to four times as long as the rest.
 const (
 	gradientTokens     = 16384
-	gradientTokensHigh = 2048
+	gradientTokensHigh = 1024
+	gradientChunkHigh  = 64
 )
 
 // gradients returns the number of chunks for gradients.
 func (c *Calibration) gradients() int {
-	n := gradientTokensHigh
 	if c.Effort == calibrate.EffortBest {
-		n = gradientTokens
+		return max(1, gradientTokens/c.run.Chunk)
 	}
-	return max(1, n/c.run.Chunk)
+	return gradientTokensHigh / min(gradientChunkHigh, c.run.Chunk)
 }
 
 // states returns the state files: one, or with EffortBest one for each output.

@@ -60,7 +60,7 @@ func (o *Request) setImportance(ctx context.Context, b *quantize.Batch) error {
 // encodeBest is encodeBlocks for EffortBest: the blocks of a tensor depend on the earlier ones of the same output.
 func (o *Request) encodeBest(ctx context.Context, b *quantize.Batch, m *model.Model,
 	opt calibrate.Options) (_ io.Closer, err error) {
-	opt.Collect, opt.Shared = nil, new(calibrate.Shared)
+	opt.Shared = new(calibrate.Shared)
 	var all closers
 	defer func() {
 		err = errors.Join(err, opt.Shared.Close())
@@ -85,10 +85,14 @@ func (o *Request) encodeBest(ctx context.Context, b *quantize.Batch, m *model.Mo
 			return nil, err
 		}
 		all = append(all, blocks)
+		opt.Collect = nil // the base's inputs are the same for all outputs
 		if i == 0 {
 			o.warnGradients(blocks)
 		}
 		j.SetBlocks(o.encodedBlocks(blocks))
+	}
+	if err := o.setImportance(ctx, b); err != nil {
+		return nil, err
 	}
 	o.Write.Own = append(o.Write.Own, states...)
 	return all, nil

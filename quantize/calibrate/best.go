@@ -142,7 +142,7 @@ func (c *best) all(base *eval.Model, out *model.Model) error {
 	}
 	c.progress = newProgress(m, targets, passes*len(c.opt.Run.Tokens), c.opt.MaxColumns, c.opt.Progress)
 	if c.opt.Shared == nil || !c.opt.Shared.known {
-		c.progress.backwards(c.opt)
+		c.progress.backwards(c.opt, c.opt.Run.Chunk)
 	}
 	c.progress.without(c.blocks)
 	if err := c.backwards(base); err != nil {
@@ -155,6 +155,10 @@ func (c *best) all(base *eval.Model, out *model.Model) error {
 	over := eval.Pairs{Run: c.opt.Run, Wanted: c.wanted, Rows: c.rows, Seen: c.seen}
 	over.First, over.Inputs = 0, nil
 	over.Progress = func(p eval.Progress) { c.progress.ran(p.Done) }
+	if collect := c.opt.Collect; collect != nil {
+		over.BaseInputs = func(in eval.Inputs) error { return collect.Inputs(c.ctx, in, over.Workers) }
+		over.BaseStates = func(s *eval.States) error { return collect.States(c.ctx, s, over.Workers) }
+	}
 	if err := model.Pair(c.ctx, base, over); err != nil {
 		return err
 	}

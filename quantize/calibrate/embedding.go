@@ -17,6 +17,26 @@ const backTokens = 4096
 // same.
 const rowDamping = 0.3
 
+// gradientChunk is the number of tokens of a chunk for gradients at the embedding alone: short chunks from many places of a
+// text say more than as many tokens of long ones. In a text of few chunks it is larger.
+const gradientChunk = 64
+
+// gradientClip is FisherOptions.Clip for the cost of errors in embedding rows: with it half of the tokens are enough.
+const gradientClip = 1
+
+// gradientRun returns the run for gradients at the embedding: the beginnings of n chunks that are spread over those of a run.
+func gradientRun(r *eval.Run, n int) eval.Run {
+	c := r.Spread(n)
+	all := c.Chunks()
+	chunk := min(r.Chunk, max(2, (n*gradientChunk+all-1)/max(1, all)))
+	tokens := make([]int32, 0, all*chunk)
+	for i := range all {
+		tokens = append(tokens, c.Tokens[i*r.Chunk:][:chunk]...)
+	}
+	c.Tokens, c.Chunk = tokens, chunk
+	return c
+}
+
 // gradients sets the cost of errors in embedding rows, with Options.Gradients. For a tied embedding the costs as
 // embedding and as output matrix add up, in the mean over its rows. Memory: that of eval.Model.Backward for about 4096
 // tokens.
@@ -42,7 +62,11 @@ func (e *encoder) errors(r *eval.Model) (*Moments, error) {
 	}
 	name, m := r.EmbeddingTensors()[0], e.blocks.m
 	opt := FisherOptions{Run: e.opt.Run, MaxColumns: e.opt.MaxColumns, Progress: e.progress.wentBack}
-	opt.Run = opt.Run.Spread(e.opt.Gradients)
+	if e.outputs != nil {
+		opt.Run = e.opt.Run.Spread(e.opt.Gradients) // rows of wide matrices need many tokens
+	} else {
+		opt.Run, opt.Clip = gradientRun(&e.opt.Run, e.opt.Gradients), gradientClip
+	}
 	opt.Chunks = max(1, backTokens/opt.Run.Chunk)
 	var output *Curvature
 	opt.Only = func(s string) bool { return s == name }

@@ -47,6 +47,10 @@ type FisherOptions struct {
 	Linear func(*Curvature) error
 	// Outputs, if set, is called for each linear layer, in the order of the backward pass.
 	Outputs func(eval.LinearGradient) error
+	// Clip, if it is not 0, shortens gradients at embedding rows to Clip times the median of their lengths in the group
+	// of chunks, and leaves out those of the first token of each chunk: few long ones would decide their moments, and
+	// the gradients at that token, which all others attend to, say nothing of other rows.
+	Clip float64
 	// Progress, if set, is called from one goroutine with the share that is done.
 	Progress func(done float64)
 }
@@ -166,9 +170,30 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// embeddings adds gradients at the rows of the embedding.
+// embeddings adds gradients at the rows of the embedding, those of a group of chunks.
 func (f *fisher) embeddings(_ int, g []float32) error {
+	if f.opt.Clip > 0 {
+		n := f.rows.n
+		clip(g, n, f.opt.Clip)
+		for from := 0; from < len(g); from += n * f.opt.Run.Chunk {
+			clear(g[from:][:n])
+		}
+	}
 	return f.rows.Add(f.ctx, g)
+}
+
+// clip shortens rows of n values to most times the median of their lengths.
+func clip(g []float32, n int, most float64) {
+	lengths := make([]float64, len(g)/n)
+	for i := range lengths {
+		lengths[i] = math.Sqrt(vecmath.SumSquares(g[i*n:][:n], 0))
+	}
+	limit := most * slices.Sorted(slices.Values(lengths))[len(lengths)/2]
+	for i, length := range lengths {
+		if length > limit && limit > 0 {
+			vecmath.Scale(g[i*n:][:n], g[i*n:][:n], float32(limit/length))
+		}
+	}
 }
 
 // ranges returns empty sums for inputs of that many columns, at most most in each.

@@ -258,7 +258,7 @@ func TestGradients(t *testing.T) {
 		part := run
 		part.Tokens = slices.Concat(run.Tokens[:32], run.Tokens[2*32:3*32]) // 2 of 4 chunks
 		var cost []float32
-		found, err := Fisher(ctx, m, FisherOptions{Run: part, Linear: func(x *Curvature) error {
+		found, err := Fisher(ctx, m, FisherOptions{Run: part, Clip: gradientClip, Linear: func(x *Curvature) error {
 			if x.Tensor == embed {
 				cost = x.F[0].h
 			}
@@ -282,6 +282,46 @@ func TestGradients(t *testing.T) {
 		if exact := errorOf(t, f, gguf.TypeQ4_0, w, got); math.Abs(exact-l.After) > 1e-3*exact ||
 			!(l.After < 0.9*l.Before) {
 			t.Errorf("%s: %+v, want an error of %v", spec, l, exact)
+		}
+	}
+}
+
+// TestClip checks that long rows get the length of the median, and that short ones, and those of rows most of which are
+// 0, stay as they are.
+func TestClip(t *testing.T) {
+	for _, c := range []struct{ g, want []float32 }{
+		{[]float32{3, 4, 30, -40, 0, 1, 6, 8, 0, 0}, []float32{3, 4, 3, -4, 0, 1, 3, 4, 0, 0}},
+		{[]float32{0, 0, 0, 0, 3, 4}, []float32{0, 0, 0, 0, 3, 4}},
+	} {
+		g := slices.Clone(c.g)
+		clip(g, 2, 1)
+		for i, v := range g {
+			if math.Abs(float64(v-c.want[i])) > 1e-6 {
+				t.Errorf("%v: %v, want %v", c.g, g, c.want)
+				break
+			}
+		}
+	}
+}
+
+// TestGradientRun checks which tokens gradients are computed for.
+func TestGradientRun(t *testing.T) {
+	for _, c := range []struct{ chunk, chunks, n, wantChunk, wantChunks int }{
+		{512, 20, 16, 64, 16}, {512, 4, 16, 256, 4}, {512, 1, 16, 512, 1}, {32, 4, 2, 32, 2}, {100, 7, 8, 74, 7},
+	} {
+		r := eval.Run{Chunk: c.chunk, Tokens: make([]int32, c.chunk*c.chunks)}
+		for i := range r.Tokens {
+			r.Tokens[i] = int32(i)
+		}
+		got := gradientRun(&r, c.n)
+		if got.Chunk != c.wantChunk || got.Chunks() != c.wantChunks || len(got.Tokens) != c.wantChunk*c.wantChunks {
+			t.Errorf("%+v: %d chunks of %d, %d tokens", c, got.Chunks(), got.Chunk, len(got.Tokens))
+			continue
+		}
+		for i, id := range got.Tokens {
+			if at := i / got.Chunk * c.chunks / got.Chunks() * c.chunk; int(id) != at+i%got.Chunk {
+				t.Fatalf("%+v: token %d is %d", c, i, id)
+			}
 		}
 	}
 }

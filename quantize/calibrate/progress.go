@@ -60,10 +60,10 @@ func newProgress(m *model.Model, targets []Target, tokens, columns int, show fun
 	return p
 }
 
-// backwards adds the work of gradients.
-func (p *progress) backwards(o *Options) {
+// backwards adds the work of gradients, of chunks of that many tokens.
+func (p *progress) backwards(o *Options, chunk int) {
 	if p != nil {
-		p.there = costBack * p.perToken * float64(min(len(o.Run.Tokens), o.Gradients*o.Run.Chunk))
+		p.there = costBack * p.perToken * float64(min(len(o.Run.Tokens), o.Gradients*chunk))
 		p.total += p.there
 	}
 }

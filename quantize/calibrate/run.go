@@ -32,12 +32,13 @@ type Options struct {
 	MaxRows int
 	// Feedback starts with error feedback (GPTQ).
 	Feedback bool
-	// Gradients is the number of chunks for gradients, spread evenly over those of the text (eval.Run.Spread). Those at
+	// Gradients is the number of chunks for gradients, spread evenly over those of the text (eval.Run.Spread). Run takes
+	// the first 64 tokens of each, or more if the text has fewer chunks; Best takes them whole. Those at
 	// the embedding give the cost of errors in its rows. With Feedback, those at the outputs of a matrix of a layer tell
 	// Best how errors of its rows add up. With 0, or if the model cannot be run backwards (Blocks.NoGradients), all
 	// weights of the embedding count equally and rows are independent.
 	Gradients int
-	// Collect, if set, gets the inputs of the same forward pass, for an importance matrix.
+	// Collect, if set, gets the inputs of the base model in the same forward pass, for an importance matrix.
 	Collect *eval.Collector
 	// Share scales the target correction of Best; 0 means 1.
 	Share float64
@@ -196,7 +197,7 @@ func (c *run) all(r *eval.Model, targets []Target) error {
 	}
 	c.progress = newProgress(m, targets, run, c.opt.MaxColumns, c.opt.Progress)
 	if c.saved == nil && len(c.targets[r.EmbeddingTensors()[0]]) > 0 || c.store != nil {
-		c.progress.backwards(c.opt)
+		c.progress.backwards(c.opt, min(gradientChunk, c.opt.Run.Chunk))
 	}
 	c.progress.without(c.blocks)
 	if err := c.embedding(r); err != nil {

@@ -223,7 +223,7 @@ func stages(ctx context.Context, w io.Writer, opt *options, m llama, forward flo
 	fmt.Fprint(w, "### Larger models\n\n"+
 		"Worked out of these figures and the shapes, in CPU hours of cores like these, to Q4_K, without the "+
 		"embedding and the output matrix;\n"+
-		"rows above 8192 columns are cut; gradients, of 2048 tokens, as four times running the model. The columns "+
+		"rows above 8192 columns are cut; gradients, of 1024 tokens, as four times running the model. The columns "+
 		"for more cores divide by their number.\n\n")
 	t = table{left: 1, head: []string{"model", "tokens", "forward", "gradients", "moments", "factors", "blocks", "sum",
 		"16 cores", "64 cores"}}
@@ -251,7 +251,7 @@ func stages(ctx context.Context, w io.Writer, opt *options, m llama, forward flo
 		input(c.width, 2*c.ffn)
 		input(c.ffn, c.width)
 		hours := func(s float64) float64 { return c.layers * s / 3600 }
-		run, gradients := weights*c.tokens*rate, 4*weights*2048*rate
+		run, gradients := weights*c.tokens*rate, 4*weights*1024*rate
 		sum := hours(run + gradients + moments + factors + blocks)
 		t.add(c.name, strconv.Itoa(int(c.tokens)), number(hours(run)), number(hours(gradients)), number(hours(moments)),
 			number(hours(factors)), number(hours(blocks)), number(sum), number(sum/16), number(sum/64))
