@@ -1,4 +1,4 @@
-# Targets: build man demo card test check fuzz pairs encode fuzz-long parity-long bench instructions gobench release reproducible publish lint readers wine slurm kubernetes golden architectures evaluation quality configs interop mutate clean
+# Targets: build man demo card test check fuzz pairs encode trust growth parity-long bench instructions gobench release reproducible publish lint readers wine slurm kubernetes golden architectures evaluation quality configs interop mutate clean
 
 # The toolchain with vector kernels. A plain `go build ./...` works with any Go
 # that go.mod allows and gives the scalar build, whose bytes are the same.
@@ -25,7 +25,7 @@ ORACLE_SHARED ?= ../shared
 HAVE_ORACLE   := $(wildcard $(ORACLE_ROOT)/usr/bin/llama-quantize)
 INTEROP        = ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin)
 
-.PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz fuzz-long parity-long faults soak mutate importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint readers wine slurm kubernetes clean
+.PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz trust growth parity-long faults soak mutate importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint readers wine slurm kubernetes clean
 
 build:
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(COMMANDS:%=./cmd/%)
@@ -118,12 +118,20 @@ cross:
 fuzz:
 	$(SIMD) .ci/fuzz $(FUZZTIME)
 
-# FUZZLONG executions of every fuzz target, or of those that FUZZTARGETS matches: hours. What was recorded is not run
-# again; out/fuzz has the record and the inputs that reach something new.
-FUZZLONG ?= 10000000x
-fuzz-long:
-	mkdir -p out/fuzz
-	$(SIMD) GOGC=1000 FUZZCACHE=$(abspath out/fuzz/corpus) FUZZRECORD=$(abspath out/fuzz/record) .ci/fuzz $(FUZZLONG)
+# Measures everything that docs/reliability.md claims, in slices of a minute, and writes its tables: faults, kills, ten million
+# executions of every fuzz target, random sub-blocks, mutants, and the targets for Slurm, MinIO, Wine and readers of others. It can
+# be stopped at any time (the first Ctrl-C waits for the slices that have begun), and continues; what is done counts as long as the
+# code that it ran is the same. TRUST has flags, such as TRUST="-for 30m -run ^fuzz.gguf", or TRUST=-n for what is left.
+.PHONY: trust growth
+trust: export TMPDIR := $(or $(TMPDIR),$(MEMORY),/tmp)
+trust:
+	mkdir -p out
+	$(SIMD) go build -o out/trust.run ./test/trust
+	$(SIMD) out/trust.run $(TRUST)
+
+# Reads inputs of n and of 8n elements with every reader, and compares memory and time.
+growth:
+	$(SIMD) GROWTH=1 go test -count=1 -v -run TestGrowth ./test/defects
 
 # Compares vector encoders that leave out what cannot win with the scalar ones on 100 million random sub-blocks of each type: most
 # of an hour for each. PARITY has flags, such as PARITY="-parity.types IQ1_S,Q3_K -parity.seed 2"; GODEBUG=simd=256 another width.

@@ -3,6 +3,7 @@ package arch
 import (
 	"slices"
 
+	_ "ggforge/arch/diffusion" // limits of its files
 	"ggforge/arch/graph"
 )
 

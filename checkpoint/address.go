@@ -51,6 +51,8 @@ type address struct {
 	revision string      // branch, tag or commit
 	base     *url.URL    // URL of the folder, nil in the hub; its path ends in a slash
 	folder   bucket.Name // folder in S3; without a bucket elsewhere
+
+	component string // folder of a text encoder in a model of the hub, "" for the whole model; elsewhere base has it
 }
 
 var (
@@ -59,7 +61,8 @@ var (
 )
 
 // IsRemote reports whether a name is that of a model on a server: hf://ORG/NAME,
-// hf://ORG/NAME@REVISION, s3://BUCKET/FOLDER, or an address that begins with http:// or https://.
+// hf://ORG/NAME@REVISION, either with /text_encoder or /text_encoder_2 at the end for a text encoder of a pipeline,
+// s3://BUCKET/FOLDER, or an address that begins with http:// or https://.
 func IsRemote(name string) bool {
 	return strings.HasPrefix(name, hubScheme) || isHTTP(name) || bucket.Is(name)
 }
@@ -96,6 +99,8 @@ func parseAddress(name, endpoint string) (a address, err error) {
 		switch {
 		case ok && len(parts) == 2:
 			id, hub = rest, true
+		case ok && len(parts) == 3 && isTextEncoder(parts[2]):
+			id, hub = rest, true
 		case ok && len(parts) > 3 && parts[2] == "tree":
 			id, hub = strings.Join(parts[:2], "/")+"@"+strings.Join(parts[3:], "/"), true
 		default:
@@ -105,6 +110,9 @@ func parseAddress(name, endpoint string) (a address, err error) {
 			return address{base: u}, nil
 		}
 	}
+	if around, last, ok := cutLast(id); ok && isTextEncoder(last) && strings.Contains(around, "/") {
+		id, a.component = around, last
+	}
 	id, a.revision, _ = strings.Cut(id, "@")
 	a.id, a.revision = id, cmp.Or(a.revision, "main")
 	org, model, two := strings.Cut(id, "/")
@@ -113,6 +121,15 @@ func parseAddress(name, endpoint string) (a address, err error) {
 		return a, fault.Errorf(fault.Usage, "%q: want hf://ORG/NAME or hf://ORG/NAME@REVISION", name)
 	}
 	return a, nil
+}
+
+// cutLast cuts a path before its last slash.
+func cutLast(name string) (around, last string, ok bool) {
+	i := strings.LastIndexByte(name, '/')
+	if i < 0 {
+		return "", name, false
+	}
+	return name[:i], name[i+1:], true
 }
 
 // shown returns an address for a message, without parts that may be secret.

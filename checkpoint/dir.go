@@ -37,9 +37,11 @@ type Dir struct {
 
 	remote *remote // nil for a local directory
 	opt    Options
-	real   string   // Path without links
-	base   string   // real, or the folder of the model in the hub's cache around it
-	root   *os.Root // of base
+	real   string            // Path without links
+	base   string            // real, or a folder around it: that of the model in the hub's cache, that of the pipeline
+	blobs  string            // where links of the hub's cache lead, "" elsewhere
+	beside map[string]string // files read from the folders next to a text encoder, see besideOf
+	root   *os.Root          // of base
 	mu     sync.Mutex
 	inputs []stamp.Stamp // of all files that were opened
 	called []string      // names of inputs in the directory
@@ -66,8 +68,14 @@ func Open(dir string, opt Options) (*Dir, error) {
 		return nil, err
 	}
 	d.base = d.real
+	if d.beside, err = localBeside(d.real); err != nil {
+		return nil, err
+	}
+	if len(d.beside) > 0 {
+		d.base = filepath.Dir(d.real)
+	}
 	if c, ok := parseHub(d.real); ok {
-		d.base = c.folder
+		d.base, d.blobs = c.folder, filepath.Join(c.folder, hubBlobs)
 	}
 	if d.root, err = os.OpenRoot(d.base); err != nil {
 		return nil, err
@@ -131,7 +139,12 @@ func (d *Dir) resolve(name string) (string, error) {
 	if !fs.ValidPath(name) {
 		return "", fault.Errorf(fault.Broken, "%q: want the name of a file in the model directory", name)
 	}
-	full := filepath.Join(d.real, filepath.FromSlash(name))
+	folder := d.real
+	full := filepath.Join(folder, filepath.FromSlash(name))
+	if from, ok := d.beside[name]; ok {
+		folder = filepath.Join(filepath.Dir(d.real), from)
+		full = filepath.Join(folder, name)
+	}
 	target, err := filepath.EvalSymlinks(full)
 	if err != nil {
 		if to, e := os.Readlink(full); e == nil && errors.Is(err, fs.ErrNotExist) {
@@ -142,7 +155,7 @@ func (d *Dir) resolve(name string) (string, error) {
 		}
 		return "", named(err, name)
 	}
-	inside := within(d.real, target) || d.base != d.real && within(filepath.Join(d.base, hubBlobs), target)
+	inside := within(folder, target) || d.blobs != "" && within(d.blobs, target)
 	if !inside && !d.opt.OutsideLinks {
 		return "", fault.Permits("OutsideLinks",
 			fault.Errorf(fault.Refused, "%s: is a link to %s, outside the model directory: not followed", name, target))
@@ -174,7 +187,19 @@ func (d *Dir) ReadDir(name string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return disk.ReadDir(target)
+	list, err := disk.ReadDir(target)
+	if err != nil || name != "." || len(d.beside) == 0 {
+		return list, err
+	}
+	for name, folder := range d.beside {
+		info, err := os.Lstat(filepath.Join(filepath.Dir(d.real), folder, name))
+		if err != nil {
+			return nil, named(err, name)
+		}
+		list = append(list, fs.FileInfoToDirEntry(info))
+	}
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	return list, nil
 }
 
 // OpenFile opens the regular file at name. Other files are never opened, because opening a pipe blocks and opening a
@@ -265,22 +290,41 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 
 // Name returns the model's name by its location: the name of the directory, links followed, or of the folder on a
 // server (of the server, for its root). For a model of the hub, read from there or from its cache, it returns name and
-// organization.
+// organization. For a text encoder of a pipeline, whose tokenizer is next to it, the name is that of the pipeline, a
+// dash, and that of the encoder's folder.
 func (d *Dir) Name() (org, name string) {
 	if r := d.remote; r != nil {
 		if r.address.id != "" {
 			org, name, _ = strings.Cut(r.address.id, "/")
-			return org, name
+			return org, component(name, r.address.component)
 		}
-		if name := path.Base(r.address.base.Path); name != "/" && name != "." {
-			return "", name
+		around, last := path.Split(strings.TrimSuffix(r.address.base.Path, "/"))
+		if len(r.at) > 0 && path.Base(around) != "/" {
+			return "", component(path.Base(around), last)
+		}
+		if last != "" && last != "." {
+			return "", last
 		}
 		return "", r.address.base.Hostname()
 	}
-	if h, ok := parseHub(d.real); ok && h.file == "" {
+	h, ok := parseHub(d.real)
+	switch {
+	case ok && h.file == "":
 		return h.org, h.model
+	case len(d.beside) == 0:
+		return "", filepath.Base(d.real)
+	case ok && h.file == filepath.Base(d.real):
+		return h.org, component(h.model, h.file)
 	}
-	return "", filepath.Base(d.real)
+	return "", component(filepath.Base(filepath.Dir(d.real)), filepath.Base(d.real))
+}
+
+// component returns the name of a part of a pipeline; "" is the whole.
+func component(pipeline, folder string) string {
+	if folder == "" {
+		return pipeline
+	}
+	return pipeline + "-" + folder
 }
 
 // HubID returns the ID of a model that is read from the hub, ORG/NAME, and the hash of
@@ -299,7 +343,7 @@ func (d *Dir) Origin() []string {
 		return nil
 	}
 	if id, commit := d.HubID(); id != "" {
-		return []string{id + "@" + commit}
+		return []string{path.Join(id+"@"+commit, d.remote.address.component)}
 	}
 	d.remote.mu.Lock()
 	defer d.remote.mu.Unlock()

@@ -73,7 +73,10 @@ func (r *remote) listObjects() error {
 			r.sides = append(r.sides, fmt.Sprintf("%s: %d bytes, %s", o.Name, o.Bytes, o.Tag))
 		}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return r.objectsBeside()
 }
 
 // maskFile is the file of a DFlash draft with an embedding of the mask token.
@@ -120,6 +123,9 @@ var sideFiles = []string{
 // probe requests the files that a model may have from a server without a listing.
 func (r *remote) probe(folder string) error {
 	if err := r.fetchAll(folder, sideFiles, true); err != nil {
+		return err
+	}
+	if err := r.probeBeside(folder); err != nil {
 		return err
 	}
 	if data, err := disk.ReadFile(filepath.Join(folder, "modules.json")); err == nil {

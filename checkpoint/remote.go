@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"path"
 	"strings"
 	"sync"
 
@@ -27,6 +28,8 @@ type remote struct {
 	address address
 	commit  string   // of the hub, "" elsewhere
 	names   []string // of all files listed by the hub or S3; elsewhere of the weights found
+
+	at map[string]string // addresses of files that are not in the folder, but next to it, see besideOf
 
 	sides []string      // content hashes of side files in a listing
 	left  *fetch.Budget // bytes that side files may still have
@@ -58,6 +61,9 @@ func OpenRemote(ctx context.Context, name string, opt Options) (_ *Dir, err erro
 	switch {
 	case r.address.id != "":
 		if err = r.list(); err == nil {
+			err = r.inPipeline()
+		}
+		if err == nil {
 			err = r.fetchListed(folder)
 		}
 	case r.objects != nil:
@@ -147,8 +153,16 @@ func (r *remote) denied(err error) error {
 
 // url returns the address of a file.
 func (r *remote) url(name string) string {
+	if at, ok := r.at[name]; ok {
+		return at
+	}
 	if r.address.id == "" {
 		return r.address.base.String() + escape(name)
 	}
+	return r.inHub(path.Join(r.address.component, name))
+}
+
+// inHub returns the address of a file of a model of the hub.
+func (r *remote) inHub(name string) string {
 	return r.opt.Endpoint + "/" + r.address.id + "/resolve/" + r.commit + "/" + escape(name)
 }

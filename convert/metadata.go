@@ -9,6 +9,7 @@ import (
 	"ggforge/arch"
 	"ggforge/arch/config"
 	"ggforge/arch/table"
+	"ggforge/checkpoint"
 	"ggforge/convert/general"
 	"ggforge/gguf"
 	"ggforge/internal/io/mmap"
@@ -144,6 +145,10 @@ func (j *Job) vocab(cfg *config.View) (*tokenizer.Vocab, error) {
 	if opt.ConfigOnly && errors.Is(err, fs.ErrNotExist) {
 		j.warnf("tokenizer: %v", err)
 		return &tokenizer.Vocab{}, nil
+	}
+	if folder := j.in.files.TokenizerBeside(); folder != "" && errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w; a text encoder of a pipeline has its tokenizer in the folder %s next to it, which "+
+			"is not there, or not next to %s", err, folder, checkpoint.PipelineFile)
 	}
 	return vocab, err
 }

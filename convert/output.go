@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"ggforge/arch/config"
 	"ggforge/checkpoint"
@@ -26,7 +25,8 @@ func (j *Job) Output(out string) (string, error) {
 	if out == "" && j.remote() {
 		out = gguf.SafeName(j.name(), "-{ftype}.gguf")
 		if id, _ := j.in.files.HubID(); id != "" {
-			out = strings.ReplaceAll(id, "/", "-") + "-{ftype}.gguf"
+			org, name := j.in.files.Name()
+			out = org + "-" + name + "-{ftype}.gguf"
 		}
 	}
 	if out == "" {

@@ -33,8 +33,8 @@
 // The reader refuses any length, count, dimension or offset that does not fit the
 // file; unknown value types; bools other than 0 and 1; rows that are not whole
 // blocks; tensors that overlap; duplicate keys and names; names that are empty, hold
-// a NUL or are longer than ggml's 63 bytes; and anything above the limits of
-// limits.go. It accepts padding that is not zero, tensors in any order, gaps between
+// a NUL or are longer than ggml's 63 bytes, or than LimitsOf has for the file's architecture; and anything above the
+// limits of limits.go. It accepts padding that is not zero, tensors in any order, gaps between
 // them, and a last tensor without its padding. A tensor of an unknown or withdrawn
 // type has the bytes up to the next tensor (Tensor.Stored).
 //

@@ -78,6 +78,7 @@ type reader struct {
 	order  binary.ByteOrder
 	v1     bool   // version 1: lengths and counts are 32 bits wide
 	object string // the object being read, for messages
+	limits Limits // of tensors
 
 	// check collects errors after which the reader continues; nil for a reader that stops at the first.
 	check *Checked
@@ -212,6 +213,7 @@ func (r *reader) file(f *File) error {
 		}
 		f.Alignment = DefaultAlignment
 	}
+	r.limits = f.limits()
 	if err := r.tensors(f, nTensors); err != nil {
 		return err
 	}
@@ -262,8 +264,8 @@ func (r *reader) tensors(f *File, n int) error {
 		if err != nil {
 			return err
 		}
-		if len(name) > MaxName {
-			if err := r.bad(r.errorf(at, "name of %d bytes, want at most %d", len(name), MaxName)); err != nil {
+		if err := r.limits.Check(name, nil); err != nil {
+			if err := r.bad(r.errorf(at, "%v", err)); err != nil {
 				return err
 			}
 		}
@@ -303,8 +305,8 @@ func (r *reader) tensor(name string) (t Tensor, usable bool, err error) {
 	if err != nil {
 		return t, false, err
 	}
-	if dims > MaxDims { // the rest cannot be found
-		return t, false, r.errorf(at, "%d dimensions, want at most %d", dims, MaxDims)
+	if int64(dims) > int64(r.limits.Dims) { // the rest cannot be found
+		return t, false, r.errorf(at, "%d dimensions, want at most %d", dims, r.limits.Dims)
 	}
 	total := uint64(1)
 	for i := range dims {
@@ -313,13 +315,13 @@ func (r *reader) tensor(name string) (t Tensor, usable bool, err error) {
 		if err != nil {
 			return t, false, err
 		}
-		if d == 0 || d > math.MaxInt64/total {
+		if d == 0 && !r.limits.Empty || d > math.MaxInt64/total {
 			if err := bad("dimension %d is %d, want 1 or more and a product below 2^63", i, d); err != nil {
 				return t, false, err
 			}
 			d = 1
 		}
-		total *= d
+		total *= max(d, 1) // Rows and RowLen, too, have to fit
 		t.NE = append(t.NE, int64(d))
 	}
 	at = r.pos

@@ -350,6 +350,8 @@ func FuzzParse(f *testing.F) {
 	for _, d := range defects() {
 		f.Add(d.data)
 	}
+	f.Add(wideFile(wideArch, strings.Repeat("n", 100), 2, 1, 1, 1, 3))
+	f.Add(wideFile(wideArch, "t", 0, 1<<20))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := Parse("x", data)
 		checked := &Checked{}

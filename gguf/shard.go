@@ -198,6 +198,7 @@ func (s *Set) openShards(open func(path string) (*File, error)) error {
 	case !named || nameNo != no || nameCount != count:
 		return broken(first, "first of %d shards, want a name ending in %s", count, ShardName("", 0, count))
 	}
+	limits := LimitsOf(first.Architecture())
 	for i := 1; i < count; i++ {
 		path := ShardName(prefix, i, count)
 		f, err := open(path)
@@ -216,6 +217,11 @@ func (s *Set) openShards(open func(path string) (*File, error)) error {
 			return broken(f, "says it is shard %d of %d, want %d of %d", n+1, c, i+1, count)
 		case t != tensors && t != -1:
 			return broken(f, "%s is %d, the first shard says %d", KeySplitTensors, t, tensors)
+		}
+		for i := range f.Tensors {
+			if err := limits.Check(f.Tensors[i].Name, f.Tensors[i].NE); err != nil {
+				return broken(f, "tensor %q: %v", f.Tensors[i].Name, err)
+			}
 		}
 	}
 	return s.checkTensors(tensors)

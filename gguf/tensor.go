@@ -33,10 +33,13 @@ func elements(ne []int64) int64 {
 	return n
 }
 
-// Rows returns the number of rows of a tensor of dimensions ne.
+// Rows returns the number of rows of a tensor of dimensions ne, 0 if it has no elements.
 func Rows(ne []int64) int64 {
 	if len(ne) == 0 {
 		return 1
+	}
+	if ne[0] == 0 {
+		return 0
 	}
 	return elements(ne[1:])
 }

@@ -8,6 +8,7 @@ import (
 type Decision struct {
 	Tensor int // index into the tensors given to Plan
 	Name   string
+	NE     []int64   // dimensions in the output: image models lose ones at the end
 	From   gguf.Type // type in the input
 	To     gguf.Type // type in the output; the data is copied if equal to From
 	Want   gguf.Type // type before a fallback; equal to To without one

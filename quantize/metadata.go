@@ -69,11 +69,16 @@ func overridden(m gguf.Metadata, override []gguf.KV) gguf.Metadata {
 }
 
 // outputMetadata returns the output's pairs: those of the input, without pairs about shards or the input file only, and
-// at the end the pairs about the quantization, in the order of the reference.
+// at the end the pairs about the quantization, in the order of the reference. In files of image models those that the
+// input has, too, stay in their places.
 func (j *Job) outputMetadata() gguf.Metadata {
 	m := j.Input.Metadata.Carried()
-	m.Move(gguf.KeyQuantizationVersion, gguf.Uint32(gguf.QuantizationVersion))
-	m.Move(gguf.KeyFileType, gguf.Uint32(j.fileType()))
+	put := m.Move
+	if j.image != nil {
+		put = m.Set
+	}
+	put(gguf.KeyQuantizationVersion, gguf.Uint32(gguf.QuantizationVersion))
+	put(gguf.KeyFileType, gguf.Uint32(j.fileType()))
 	for _, key := range []string{gguf.KeySplitNo, gguf.KeySplitCount, gguf.KeySplitTensors} {
 		m.Delete(key)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ggforge/arch/diffusion"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/model"
@@ -51,11 +52,13 @@ type Planned struct {
 	Compromises []Compromise
 
 	traits *traits
-	layers renumbering // nil if no layer is pruned
+	image  *diffusion.Model // nil for other models
+	layers renumbering      // nil if no layer is pruned
 }
 
-// Plan decides the name and type of every tensor. The decisions are in output order: unless the order is kept, tensors
-// outside layers first, then by layer, and within a layer by the bytes of the name. meta is the input's metadata.
+// Plan decides the name and type of every tensor. The decisions are in output order: unless the order is kept, as it is
+// for image models, tensors outside layers first, then by layer, and within a layer by the bytes of the name. meta is the
+// input's metadata.
 //
 // The errors are *InputError, *UnsupportedError, and errors of kind ErrRefused, *RefusedError among them. With an
 // ErrRefused the plan is complete all the same, so that it can be shown; with other errors it is nil.
@@ -64,9 +67,21 @@ func Plan(meta gguf.Metadata, tensors []model.Tensor, opt PlanOptions) (*Planned
 		return nil, fault.Errorf(fault.Usage, "recipe %s is ours: llama.cpp has none of that name whose bytes could be written",
 			opt.Recipe.Name)
 	}
-	order := outputOrder(tensors, opt.KeepOrder)
+	image := diffusion.ByName(meta.Architecture())
+	if image != nil {
+		if len(opt.PruneLayers) > 0 {
+			return nil, fault.Errorf(fault.Unsupported, "layers of an image or video model (%s) cannot be pruned: its "+
+				"blocks have no common names", image.Name)
+		}
+		opt.Pure = opt.Pure && !opt.Reference // which ignores it for these
+		var err error
+		if opt.Recipe, err = opt.Recipe.forImage(image); err != nil {
+			return nil, err
+		}
+	}
+	order := outputOrder(tensors, opt.KeepOrder || image != nil)
 	names := make([]string, 0, len(order)) // after pruning
-	out := &Planned{}
+	out := &Planned{image: image}
 	if len(opt.PruneLayers) > 0 {
 		for _, i := range order {
 			names = append(names, tensors[i].Name)
@@ -92,14 +107,17 @@ func Plan(meta gguf.Metadata, tensors []model.Tensor, opt PlanOptions) (*Planned
 	out.traits.importance = opt.Importance != nil
 	given := len(opt.TensorTypes)
 	opt.TensorTypes = slices.Concat(opt.TensorTypes, opt.Recipe.given)
-	p := planner{opt: opt, given: given, traits: out.traits, seen: map[Role]int64{},
+	p := planner{opt: opt, image: image, given: given, traits: out.traits, seen: map[Role]int64{},
 		rulesUsed: make([]bool, len(opt.TensorTypes))}
 	for k, i := range left {
 		d, err := p.decide(&tensors[i], names[k])
 		if err != nil {
 			return nil, err
 		}
-		d.Tensor = i
+		d.Tensor, d.NE = i, tensors[i].NE
+		if image != nil {
+			d.NE = imageDims(image, d.Name, d.NE)
+		}
 		out.Decisions = append(out.Decisions, d)
 	}
 	out.Compromises = p.compromises(out)

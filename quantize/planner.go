@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ggforge/arch/diffusion"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/model"
@@ -15,7 +16,8 @@ import (
 type planner struct {
 	opt    PlanOptions
 	traits *traits
-	seen   map[Role]int64 // tensors handled by rules, per kind of role
+	image  *diffusion.Model // nil for other models
+	seen   map[Role]int64   // tensors handled by rules, per kind of role
 
 	given     int    // the first of opt.TensorTypes that is the recipe's
 	rulesUsed []bool // which of opt.TensorTypes have given a type
@@ -40,6 +42,12 @@ func (p *planner) decide(t *model.Tensor, name string) (Decision, error) {
 		return d, nil
 	}
 	role := roleOf(name)
+	if p.image != nil {
+		if err := checkImageName(p.image, t, name); err != nil {
+			return d, err
+		}
+		role = imageRole(name)
+	}
 	fixed, option := p.fixedType(name, role)
 	if fixed != nil {
 		d.To, d.Want, d.Reason = *fixed, *fixed, Reason{ByOverride, option}
@@ -51,8 +59,13 @@ func (p *planner) decide(t *model.Tensor, name string) (Decision, error) {
 		if !quants.Lookup(d.Want).CanQuantize() {
 			return d, noEncoder(name, d.Want)
 		}
-		var ok bool
-		if d.To, ok = fallbackFor(d.Want, t.NE[0]); !ok {
+		ok := true
+		if d.To = d.Want; p.image == nil {
+			d.To, ok = fallbackFor(d.Want, t.NE[0])
+		} else if !fits(d.Want, t.NE[0]) {
+			d.To = gguf.TypeF16
+		}
+		if !ok {
 			return d, &UnsupportedError{name, d.Want, misfitText(t, d.Want) + ", and there is no fallback for the type"}
 		}
 		if d.To != d.Want {
@@ -75,6 +88,12 @@ func (p *planner) kept(t *model.Tensor, name string) string {
 	if p.opt.Recipe.Copy {
 		return "recipe " + p.opt.Recipe.Name
 	}
+	if p.image != nil {
+		if why := keptImage(p.image, name, t.NE); why != "" {
+			return why
+		}
+		return p.keptOutput(name)
+	}
 	dims := len(t.NE)
 	for dims > 1 && t.NE[dims-1] == 1 {
 		dims--
@@ -85,6 +104,11 @@ func (p *planner) kept(t *model.Tensor, name string) string {
 	if why := keptName(name); why != "" {
 		return why
 	}
+	return p.keptOutput(name)
+}
+
+// keptOutput returns why an output head is not converted, "" if it is.
+func (p *planner) keptOutput(name string) string {
 	if p.opt.LeaveOutputTensor && name == outputName {
 		p.usedLeave = true
 		return "output tensor left as it is"
@@ -140,7 +164,7 @@ func (p *planner) want(t *model.Tensor, name string, role Role) (gguf.Type, Reas
 		}
 	}
 	kind := role
-	if role&roleVV != 0 {
+	if role&roleVV != 0 && p.image == nil {
 		kind = roleVV
 	}
 	s := site{traits: p.traits, name: name, role: role, ne: t.NE, seen: p.seen[kind]}

@@ -277,7 +277,7 @@ func (b *Batch) Write(ctx context.Context, paths []string, opt writer.Options) (
 // output returns the description of the tensor of decision d in the output.
 func (j *Job) output(d *Decision) gguf.Tensor {
 	t := j.Input.Tensors[d.Tensor].Tensor
-	t.Name, t.Type = d.Name, d.To
+	t.Name, t.Type, t.NE = d.Name, d.To, d.NE
 	return t
 }
 
@@ -298,11 +298,22 @@ func (j *Job) tensor(d *Decision) writer.Tensor {
 			return t
 		}
 	}
+	if !slices.Equal(d.NE, in.NE) {
+		t.Source = &shaped{in.Source, d.NE}
+	}
 	if d.Importance {
 		t.Encoder = writer.Weighted(j.matrix.importance(in))
 	}
 	return t
 }
+
+// shaped is a Source with more or fewer dimensions of 1 at the end.
+type shaped struct {
+	rows.Source
+	ne []int64
+}
+
+func (s *shaped) NE() []int64 { return s.ne }
 
 // DefaultOutput returns where the output goes when only the input is named:
 // next to it, named after the recipe.

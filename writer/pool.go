@@ -219,6 +219,9 @@ func (j *job) cut(buffer int64, missing []span, send func(block) error) error {
 	if err != nil {
 		return err
 	}
+	if j.hi == j.lo { // no rows, which may be of no elements
+		return nil
+	}
 	step := max(1, min(blockElements/gguf.RowLen(j.ne), buffer/j.rowBuffer()))
 	for _, s := range missing {
 		for a := s.a; a < s.b; a += step {

@@ -299,7 +299,7 @@ func (o *output) record(log *rowLog, r *[recordBytes]byte) (*placed, span) {
 	t := o.files[file].tensors[tensor]
 	s := span{i64(8), i64(16), tally{i64(24), i64(32)}, uint64(i64(48)), log}
 	rows, rowLen := rowsOf(t)
-	if s.a < 0 || s.b <= s.a || s.b > rows || s.b-s.a > max(1, blockElements/rowLen) {
+	if s.a < 0 || s.b <= s.a || s.b > rows || s.b-s.a > max(1, blockElements/max(1, rowLen)) {
 		return nil, span{}
 	}
 	return t, s

@@ -82,8 +82,8 @@
 //	--json                     print the plan or the result as JSON (docs/json.md)
 //	--resume                   resume an interrupted run of the same command; keep what is done if this
 //	                           one fails
-//	--part K/N                 write only part K of N; auto, auto/N: K from a job array of Slurm or an
-//	                           Indexed Job of Kubernetes
+//	--part K/N                 write only part K of N; auto, auto/N: K from a scheduler, as
+//	                           docs/clusters.md lists them
 //	--part-files DIR           keep parts in files of their own in DIR
 //	--finish                   put the parts together
 //	--verify                   read the output back from the disk and compare

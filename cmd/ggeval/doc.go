@@ -294,8 +294,8 @@
 //
 //	--part K/N                 run the K-th of N equal shares of the chunks, K from 1, and write the result
 //	                           to OUT.part-K-of-N. If that file is there already and whole, nothing is run
-//	--part auto                K and N from a job array of Slurm
-//	--part auto/N              K is SLURM_ARRAY_TASK_ID, or JOB_COMPLETION_INDEX of Kubernetes plus 1
+//	--part auto                K and N from a scheduler, as docs/clusters.md lists them
+//	--part auto/N              K from a scheduler, also one that does not know N
 //	--finish                   instead of --part: run nothing, check that all parts are there, whole, and belong
 //	                           to this job, and make the output from them
 //	--part-files OUT           the name, for perplexity and compare; imatrix uses -o

@@ -23,7 +23,7 @@
 //	ggtool modelfile [flags] FILE [ENCODER] [ADAPTER]
 //	ggtool release [flags] PLAN.yaml
 //	ggtool reproduce [flags] MANIFEST
-//	ggtool submit slurm|k8s [flags] -- COMMAND ARGUMENT...
+//	ggtool submit slurm|k8s|kueue|argo|aws-batch|hf-jobs|skypilot [flags] -- COMMAND ARGUMENT...
 //
 // "ggtool completion SHELL" prints completions for bash, zsh, fish or powershell, "ggtool man" the
 // manual page.
@@ -374,9 +374,10 @@
 // # Submit
 //
 // Prints jobs that run ggconv, ggquant or ggeval (perplexity, compare, imatrix) in parts on a cluster whose machines
-// share the folders of input and output: a shell script that calls sbatch of Slurm, or a manifest for kubectl create.
-// Parts run anywhere, at the same time or not, and resume after they were killed; a last job checks and renames all.
-// COMMAND is the command that would make the file on one machine. docs/clusters.md has more.
+// share the folders of input and output, or read and write on servers: shell scripts that call sbatch (slurm), the AWS
+// CLI (aws-batch) or the CLI of the hub (hf-jobs), or manifests for kubectl create (k8s, kueue, argo) or sky jobs launch
+// (skypilot). Parts run anywhere, at the same time or not, and resume after they were killed; a last job checks and
+// renames all. COMMAND is the command that would make the file on one machine. docs/clusters.md has more.
 //
 //	--parts N                  cut the work into N parts
 //	--at-once N                run at most N at the same time (0: all)
@@ -388,20 +389,43 @@
 //
 // Slurm:
 //
-//	--time TIME                time limit of a part, such as 4h, after which it is queued again
+//	--time TIME                time limit of a part, such as 4h, after which it is queued again; also for aws-batch and
+//	                           hf-jobs
 //	--partition, --account     as sbatch has them
 //	--sbatch OPTION            another option of sbatch; repeatable
 //
-// Kubernetes (k8s):
+// Kubernetes (k8s), Kueue and Argo:
 //
-//	--image IMAGE              the image with the commands
-//	--namespace NAMESPACE      the namespace of all objects
-//	--claim NAME               an existing volume claim
+//	--image IMAGE              the image with the commands; also for aws-batch, hf-jobs and skypilot
+//	--namespace NAMESPACE      the namespace of all objects, for hf-jobs the user or organization
+//	--claim NAME               an existing volume claim; without a volume, input and output are on servers
 //	--storage SIZE             or claim a new volume of this size, with --storage-class CLASS
 //	--mount PATH               the mount point of the volume and working directory (/work)
 //	--user ID                  run as this user and group (65534)
 //	--secret NAME              a secret with environment variables such as HF_TOKEN
 //	--wait TIME                how long the finishing job waits for the parts (24h)
+//	--queue NAME               the LocalQueue of Kueue; the job queue of AWS Batch
+//	--service-account ACCOUNT  the account of the pods of Argo
+//
+// AWS Batch:
+//
+//	--role, --execution-role   ARNs of the roles of the command and of the agent
+//	--secret NAME=ARN          an environment variable and the secret with its value; repeatable
+//	--efs ID                   a file system of EFS, mounted at /work
+//	--fargate                  run on Fargate
+//
+// Hugging Face Jobs:
+//
+//	--flavor FLAVOR            the kind of machine, such as cpu-upgrade
+//	--secret NAME              an environment variable, with its value where the script runs; repeatable
+//	--volume SOURCE:/PATH      a repository to mount for inputs, such as hf://org/model:/model; repeatable
+//
+// SkyPilot:
+//
+//	--setup CODE               shell code that installs the commands, where --image has none
+//	--infra PLACE              where the nodes are, such as aws/us-east-1
+//	--spot                     nodes that may be taken away
+//	--secret NAME              an environment variable that sky jobs launch --secret NAME takes; repeatable
 //
 // # Reproduce
 //

@@ -17,6 +17,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/io/mmap"
+	"ggforge/model/limits"
 	"ggforge/publish/card"
 )
 
@@ -181,6 +182,7 @@ func inspect(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer set.Close()
+	tool.Warn(cmd, limits.Unread(set.Shapes())...)
 	var inputs []string
 	if !checkpoint.IsRemote(r.File) {
 		for _, f := range set.Files {

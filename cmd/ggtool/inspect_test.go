@@ -37,6 +37,37 @@ func runnable(t *testing.T) string {
 	return path
 }
 
+// TestInspectLongNames checks that a file which ggml does not read is listed with a warning if it is an image model, and
+// refused if it is not.
+func TestInspectLongNames(t *testing.T) {
+	inspect := expect(t, "inspect")
+	for architecture, exit := range map[string]int{"hyvid": 0, "llama": 3} {
+		m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String(architecture)}}
+		x := []gguf.Tensor{{Name: "txt_in.individual_token_refiner.blocks.0.adaLN_modulation.1.weight", NE: []int64{4, 2},
+			Type: gguf.TypeF32}, {Name: "img_in.proj.weight", NE: []int64{1, 2, 3, 1, 2}, Type: gguf.TypeF32},
+			{Name: "scale", Type: gguf.TypeF32}, {Name: "empty", NE: []int64{0}, Type: gguf.TypeF32}}
+		if exit != 0 {
+			x = x[:1]
+		}
+		gguf.Layout(x, 32)
+		data := append(gguf.AppendHeader(nil, m, x, 32), make([]byte, gguf.Layout(x, 32))...)
+		path := filepath.Join(t.TempDir(), "m.gguf")
+		if err := os.WriteFile(path, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"name of 66 bytes, want at most 63"}
+		if exit == 0 {
+			want = []string{`adaLN_modulation.1.weight" has a name of more than 63 bytes: programs that`,
+				`"img_in.proj.weight" has more than 4 dimensions`, `"empty" has a dimension of 0`, " 1 x 2 x 3 x 1 x 2 "}
+		}
+		for _, w := range want {
+			inspect(exit, w, path)
+		}
+		inspect(exit, "", "--json", path)
+		inspect(exit, "", "--markdown", path)
+	}
+}
+
 // TestMemory checks the output of inspect --memory. Tests of the sizes are in package memory.
 func TestMemory(t *testing.T) {
 	inspect := expect(t, "inspect")

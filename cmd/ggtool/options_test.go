@@ -380,8 +380,8 @@ func TestEveryFlag(t *testing.T) {
 	})
 	t.Run("submit", func(t *testing.T) {
 		checked["submit"] = true
-		job := func(in string, rows map[string]flagtest.Row) map[string]flagtest.Row {
-			for name, row := range map[string]flagtest.Row{
+		job := func(rows map[string]flagtest.Row, names ...string) map[string]flagtest.Row {
+			all := map[string]flagtest.Row{
 				"parts":   {Field: "Parts", Want: "7", Args: []string{"--parts", "7"}},
 				"at-once": {Field: "AtOnce", Want: "3", Args: []string{"--at-once", "3"}},
 				"retries": {Field: "Retries", Want: "3", Args: []string{"--retries", "3"}},
@@ -389,34 +389,80 @@ func TestEveryFlag(t *testing.T) {
 				"mem":     {Field: "Memory", Want: "4000000000", Args: []string{"--mem", "4G"}},
 				"grace":   {Field: "Grace", Want: "1m0s", Args: []string{"--grace", "1m"}},
 				"name":    {Field: "Name", Want: "n", Args: []string{"--name", "n"}},
-			} {
-				row.Field = in + "." + row.Field
+			}
+			for _, name := range append(names, "parts", "retries", "name") {
+				row := all[name]
+				row.Field = "Job." + row.Field
 				rows[name] = row
 			}
-			rows["json"] = flagtest.Row{Field: "JSON", Want: "true", Args: []string{"--json"}}
+			rows["json"] = flagtest.Row{Field: "Job.Name", None: true, Args: []string{"--json"}}
 			return rows
 		}
-		flagtest.Check(t, submitSlurmCommand, parseSlurm, []string{"--parts", "2", "ggquant", "IN", "Q8_0"},
-			job("Slurm", map[string]flagtest.Row{
-				"time":      {Field: "Slurm.Time", Want: "4h0m0s", Args: []string{"--time", "4h"}},
-				"partition": {Field: "Slurm.Partition", Want: "p", Args: []string{"--partition", "p"}},
-				"account":   {Field: "Slurm.Account", Want: "a", Args: []string{"--account", "a"}},
-				"sbatch": {Field: "Slurm.Options", Want: "[--a=b,c --d]",
-					Args: []string{"--sbatch", "--a=b,c", "--sbatch=--d"}},
-			}))
-		flagtest.Check(t, submitKubernetesCommand, parseKubernetes,
-			[]string{"--parts", "2", "--image", "i", "ggquant", "IN", "Q8_0"},
-			job("Kubernetes", map[string]flagtest.Row{
-				"image":         {Field: "Kubernetes.Image", Want: "j", Args: []string{"--image", "j"}},
-				"namespace":     {Field: "Kubernetes.Namespace", Want: "n", Args: []string{"--namespace", "n"}},
-				"claim":         {Field: "Kubernetes.Claim", Want: "c", Args: []string{"--claim", "c"}},
-				"storage":       {Field: "Kubernetes.Storage", Want: "1073741824", Args: []string{"--storage", "1GiB"}},
-				"storage-class": {Field: "Kubernetes.StorageClass", Want: "c", Args: []string{"--storage-class", "c"}},
-				"mount":         {Field: "Kubernetes.Mount", Want: "/data", Args: []string{"--mount", "/data"}},
-				"user":          {Field: "Kubernetes.User", Want: "7", Args: []string{"--user", "7"}},
-				"secret":        {Field: "Kubernetes.Secret", Want: "s", Args: []string{"--secret", "s"}},
-				"wait":          {Field: "Kubernetes.Wait", Want: "1h0m0s", Args: []string{"--wait", "1h"}},
-			}))
+		pods := func(rows map[string]flagtest.Row) map[string]flagtest.Row {
+			for name, row := range map[string]flagtest.Row{
+				"image":     {Field: "Pods.Image", Want: "j", Args: []string{"--image", "j"}},
+				"namespace": {Field: "Pods.Namespace", Want: "n", Args: []string{"--namespace", "n"}},
+				"claim":     {Field: "Pods.Claim", Want: "c", Args: []string{"--claim", "c"}},
+				"mount":     {Field: "Pods.Mount", Want: "/data", Args: []string{"--mount", "/data"}},
+				"user":      {Field: "Pods.User", Want: "7", Args: []string{"--user", "7"}},
+				"secret":    {Field: "Pods.Secret", Want: "s", Args: []string{"--secret", "s"}},
+			} {
+				rows[name] = row
+			}
+			return rows
+		}
+		base := []string{"--parts", "2", "ggquant", "IN", "Q8_0"}
+		flagtest.Check(t, submitSlurmCommand, parseSlurm, base,
+			job(map[string]flagtest.Row{
+				"time":      {Field: "Time", Want: "4h0m0s", Args: []string{"--time", "4h"}},
+				"partition": {Field: "Partition", Want: "p", Args: []string{"--partition", "p"}},
+				"account":   {Field: "Account", Want: "a", Args: []string{"--account", "a"}},
+				"sbatch":    {Field: "Options", Want: "[--a=b,c --d]", Args: []string{"--sbatch", "--a=b,c", "--sbatch=--d"}},
+			}, "at-once", "cpus", "mem", "grace"))
+		for _, k := range []struct {
+			command func() *cli.Command
+			rows    map[string]flagtest.Row
+		}{
+			{submitKubernetesCommand, map[string]flagtest.Row{}},
+			{submitKueueCommand, map[string]flagtest.Row{
+				"queue": {Field: "Queue", Want: "q", Args: []string{"--queue", "q"}}}},
+		} {
+			k.rows["storage"] = flagtest.Row{Field: "Storage", Want: "1073741824", Args: []string{"--storage", "1GiB"}}
+			k.rows["storage-class"] = flagtest.Row{Field: "StorageClass", Want: "c", Args: []string{"--storage-class", "c"}}
+			k.rows["wait"] = flagtest.Row{Field: "Wait", Want: "1h0m0s", Args: []string{"--wait", "1h"}}
+			flagtest.Check(t, k.command, parseKubernetes, base, job(pods(k.rows), "at-once", "cpus", "mem", "grace"))
+		}
+		flagtest.Check(t, submitArgoCommand, parseArgo, base, job(pods(map[string]flagtest.Row{
+			"service-account": {Field: "ServiceAccount", Want: "a", Args: []string{"--service-account", "a"}},
+		}), "at-once", "cpus", "mem"))
+		secret := func(value string) flagtest.Row {
+			return flagtest.Row{Field: "Secrets", Want: "[" + value + " Y]", Args: []string{"--secret", value, "--secret=Y"}}
+		}
+		flagtest.Check(t, submitAWSBatchCommand, parseAWSBatch, base, job(map[string]flagtest.Row{
+			"queue":          {Field: "Queue", Want: "q", Args: []string{"--queue", "q"}},
+			"image":          {Field: "Image", Want: "i", Args: []string{"--image", "i"}},
+			"role":           {Field: "Role", Want: "r", Args: []string{"--role", "r"}},
+			"execution-role": {Field: "ExecutionRole", Want: "r", Args: []string{"--execution-role", "r"}},
+			"secret":         secret("X=arn:a"),
+			"efs":            {Field: "FileSystem", Want: "fs-1", Args: []string{"--efs", "fs-1"}},
+			"fargate":        {Field: "Fargate", Want: "true", Args: []string{"--fargate"}},
+			"time":           {Field: "Time", Want: "4h0m0s", Args: []string{"--time", "4h"}},
+		}, "cpus", "mem"))
+		flagtest.Check(t, submitHFJobsCommand, parseHFJobs, base, job(map[string]flagtest.Row{
+			"image":     {Field: "Image", Want: "i", Args: []string{"--image", "i"}},
+			"flavor":    {Field: "Flavor", Want: "f", Args: []string{"--flavor", "f"}},
+			"namespace": {Field: "Namespace", Want: "n", Args: []string{"--namespace", "n"}},
+			"secret":    secret("X"),
+			"volume":    {Field: "Volumes", Want: "[hf://o/m:/m]", Args: []string{"--volume", "hf://o/m:/m"}},
+			"time":      {Field: "Time", Want: "4h0m0s", Args: []string{"--time", "4h"}},
+		}))
+		flagtest.Check(t, submitSkyPilotCommand, parseSkyPilot, base, job(map[string]flagtest.Row{
+			"setup":  {Field: "Setup", Want: "s", Args: []string{"--setup", "s"}},
+			"image":  {Field: "Image", Want: "i", Args: []string{"--image", "i"}},
+			"infra":  {Field: "Infra", Want: "aws", Args: []string{"--infra", "aws"}},
+			"spot":   {Field: "Spot", Want: "true", Args: []string{"--spot"}},
+			"secret": secret("X"),
+		}, "cpus", "mem"))
 	})
 	var verbs []*cli.Command = command().Commands
 	for _, verb := range verbs {

@@ -242,7 +242,7 @@ func TestKilledExport(t *testing.T) {
 		t.Fatal(out, err)
 	}
 	killed := 0
-	for range 6 {
+	for tries := 0; killed < 6 && tries < 200; tries++ { // on a busy machine most exports end before they are killed
 		dir := filepath.Join(t.TempDir(), "out")
 		if code, out, err := call(append(args[:len(args):len(args)], older, dir)...); code != 0 {
 			t.Fatal(out, err)

@@ -20,6 +20,7 @@ func TestSubmit(t *testing.T) {
 	slurm(2, "is not a size", "--parts", "2", "--mem", "much", "--", "ggquant", "in", "Q8_0")
 	k8s(2, "do not run as root", append([]string{"--image", "i", "--claim", "c", "--user", "0"}, command...)...)
 	k8s(2, "neither a claim nor", append([]string{"--image", "i"}, command...)...)
+	expect(t, "submit", "kueue")(2, "want --queue NAME", append([]string{"--image", "i", "--claim", "c"}, command...)...)
 
 	text := slurm(0, "", command...)
 	var r submitResult
@@ -112,4 +113,52 @@ func TestSubmitMemory(t *testing.T) {
 		expect(t, "submit", "k8s", "--parts", "2", "--image", "i", "--claim", "c", "--mem", c.size)(0,
 			`memory: "`+c.k8s+`"`, command...)
 	}
+}
+
+// diskless has flags of every scheduler whose machines share no disk, or none without further flags.
+var diskless = map[string][]string{
+	"k8s":       {"--parts", "4", "--image", "i"},
+	"kueue":     {"--parts", "4", "--image", "i", "--queue", "q"},
+	"argo":      {"--parts", "4", "--image", "i"},
+	"aws-batch": {"--parts", "4", "--image", "i", "--queue", "q", "--cpus", "2", "--mem", "4G"},
+	"hf-jobs":   {"--parts", "4", "--image", "i"},
+	"skypilot":  {"--parts", "4", "--image", "i"},
+}
+
+// TestSubmitWithoutDisk checks that files of a machine are refused where machines share no disk, and that the error
+// names the file and what else is possible.
+func TestSubmitWithoutDisk(t *testing.T) {
+	for scheduler, flags := range diskless {
+		run := expect(t, append([]string{"submit", scheduler}, append(flags, "--")...)...)
+		for _, c := range []struct{ command, want string }{
+			{"ggquant hf://o/m out.gguf Q4_K_M", "output out.gguf: the machines share no disk: want s3://BUCKET/KEY"},
+			{"ggquant hf://o/m --out-dir out Q4_K_M", "output out: the machines share no disk"},
+			{"ggquant hf://o/m Q4_K_M", "the machines share no disk"},
+			{"ggquant in.gguf s3://bucket/k.gguf Q4_K_M", "input in.gguf: the machines share no disk: want hf://ORG/NAME"},
+			{"ggquant --imatrix im.gguf hf://o/m s3://bucket/k.gguf Q4_K_M", "input im.gguf: the machines"},
+			{"ggquant --part-files d hf://o/m s3://bucket/k.gguf Q4_K_M", "output d: the machines"},
+			{"ggconv hf://o/m -o out.gguf", "output out.gguf: the machines"},
+			{"ggconv hf://o/m", "the machines share no disk"},
+			{"ggeval perplexity --part-files p -f t hf://o/m/x.gguf", "output p: the machines"},
+			{"ggeval imatrix -o o.gguf -f t --sum-chunks 8 hf://o/m/x.gguf", "output o.gguf: the machines"},
+		} {
+			run(2, c.want, strings.Fields(c.command)...)
+		}
+		text := run(0, "", "ggquant", "hf://o/m", "s3://bucket/k.gguf", "Q4_K_M")
+		if strings.Contains(text, "persistentVolumeClaim") || strings.Contains(text, "PersistentVolumeClaim") ||
+			strings.Contains(text, "efs") {
+			t.Errorf("%s: there is a volume\n%s", scheduler, text)
+		}
+		for _, want := range []string{"auto/4", "--finish", "s3://bucket/k.gguf"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: there is no %s\n%s", scheduler, want, text)
+			}
+		}
+	}
+	run := expect(t, "submit", "hf-jobs", "--parts", "4", "--image", "i", "--volume", "hf://o/m:/model", "--volume",
+		"hf://datasets/o/texts:/texts:ro")
+	run(0, "'--volume=hf://o/m:/model'", "--", "ggquant", "--imatrix", "/texts/im.gguf", "/model", "s3://bucket/k.gguf", "Q4_K_M")
+	run(2, "input /models", "--", "ggquant", "/models", "s3://bucket/k.gguf", "Q4_K_M")
+	expect(t, "submit", "aws-batch", "--parts", "4", "--image", "i", "--queue", "q", "--cpus", "2", "--mem", "4G",
+		"--efs", "fs-1")(0, `"fileSystemId":"fs-1"`, "--", "ggquant", "in.gguf", "out.gguf", "Q4_K_M")
 }

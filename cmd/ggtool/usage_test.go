@@ -15,7 +15,7 @@ func TestUsageErrors(t *testing.T) {
 		"frobnicate x":                      "want inspect, ",
 		"":                                  "want a verb: inspect, ",
 		"imatrix shw x":                     "did you mean show?",
-		"submit sge x":                      "want slurm, k8s",
+		"submit sge x":                      "want slurm, k8s, kueue, argo, aws-batch, hf-jobs, skypilot",
 		"inspect --foo x":                   "unknown flag --foo (see ggtool inspect --help)",
 		"inspect -foo x":                    "unknown flag --foo",
 		"inspect --jsn x":                   "unknown flag --jsn, did you mean --json?",

@@ -4,6 +4,7 @@ package limits
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -107,4 +108,39 @@ func Check(m gguf.Metadata) error {
 			arch+".expert_count", all)
 	}
 	return nil
+}
+
+// Unread returns, as sentences, what keeps ggml's reader from loading a file with these tensors, and other readers where
+// it is known. Loaders of image models have readers of their own, and files of these models may have more than ggml reads
+// (gguf.LimitsOf).
+func Unread(tensors iter.Seq2[string, []int64]) (list []string) {
+	var names, dims, empty []string
+	for name, ne := range tensors {
+		if len(name) > gguf.MaxName {
+			names = append(names, name)
+		}
+		if len(ne) > gguf.MaxDims {
+			dims = append(dims, name)
+		}
+		if slices.Contains(ne, 0) {
+			empty = append(empty, name)
+		}
+	}
+	add := func(found []string, what, who string) {
+		switch len(found) {
+		case 0:
+			return
+		case 1:
+			what = fmt.Sprintf("tensor %q has %s", found[0], what)
+		default:
+			what = fmt.Sprintf("%d tensors, %q among them, have %s", len(found), found[0], what)
+		}
+		list = append(list, what+": "+who)
+	}
+	add(names, fmt.Sprintf("a name of more than %d bytes", gguf.MaxName),
+		"programs that read files by ggml, such as llama.cpp's tools, refuse the file")
+	add(dims, fmt.Sprintf("more than %d dimensions", gguf.MaxDims),
+		"ggml and gguf-py since July 2026 refuse the file; stable-diffusion.cpp joins the last two")
+	add(empty, "a dimension of 0", "ggml refuses the file")
+	return list
 }

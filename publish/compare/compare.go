@@ -120,7 +120,7 @@ func Compare(ctx context.Context, base, m *model.Model, opt Options) (*Result, e
 			return nil, err
 		}
 		n, row := gguf.Rows(t.NE), gguf.RowLen(t.NE)
-		step := max(1, block/row)
+		step := max(1, block/max(1, row))
 		for from := int64(0); from < n; from += step {
 			jobs = append(jobs, job{len(pairs), from, min(from+step, n)})
 		}

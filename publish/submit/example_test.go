@@ -54,7 +54,7 @@ func ExampleSlurm_Script() {
 
 // The beginning of a manifest.
 func ExampleKubernetes_Manifest() {
-	k := submit.Kubernetes{Image: "registry.example/ggforge:1.0.0", Storage: 1 << 40, Job: submit.Job{
+	k := submit.Kubernetes{Pods: submit.Pods{Image: "registry.example/ggforge:1.0.0"}, Storage: 1 << 40, Job: submit.Job{
 		Name: "Gollama Q4_K_M", Command: []string{"ggquant", "model-F16.gguf", "out.gguf", "Q4_K_M"}, Parts: 16,
 	}}
 	manifest, err := k.Manifest()

@@ -6,32 +6,39 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
 	"ggforge/fault"
 )
 
-// Kubernetes is a job for Kubernetes 1.33 or later: an Indexed Job, one index for each part, and a Job that finishes,
-// over one volume.
-type Kubernetes struct {
-	Job
+// Pods holds the settings of pods, for Kubernetes and what runs on it.
+type Pods struct {
 	// Image is an image with the commands; the Dockerfile of this project makes one. It must be set.
 	Image string
 	// Namespace of all objects, "" for the user's default.
 	Namespace string
-	// Claim is an existing claim of a volume that several nodes can write. Without it a claim of Storage bytes is
-	// created, of StorageClass ("" for the cluster's default).
-	Claim        string
-	Storage      int64
-	StorageClass string
+	// Claim is an existing claim of a volume that several nodes can write.
+	Claim string
 	// Mount is the path of the volume in the containers, "" for /work. It is the command's working directory.
 	Mount string
 	// User is the id of user and group that the command runs as, 0 for 65534. Root is not permitted.
 	User int64
 	// Secret is the name of a Secret with environment variables for the command, such as HF_TOKEN; "" for none.
 	Secret string
+}
+
+// Kubernetes is a job for Kubernetes 1.33 or later: an Indexed Job, one index for each part, and a Job that finishes,
+// over one volume. Without Claim and Storage there is no volume, and inputs and outputs have to be on servers.
+type Kubernetes struct {
+	Job
+	Pods
+	// Storage is the size in bytes of a volume to claim, of StorageClass ("" for the cluster's default), instead of
+	// Claim.
+	Storage      int64
+	StorageClass string
+	// Queue is the LocalQueue of Kueue that admits both Jobs, which are suspended until then; "" for no Kueue.
+	Queue string
 	// Wait is the longest time until the last Job has finished, parts included; 0 for 24 hours.
 	Wait time.Duration
 }
@@ -39,7 +46,7 @@ type Kubernetes struct {
 // Defaults of the fields of Kubernetes.
 const (
 	defaultMount = "/work"
-	defaultUser  = 65534
+	defaultUser  = int64(65534)
 	defaultWait  = 24 * time.Hour
 )
 
@@ -78,7 +85,7 @@ func (o object) MarshalYAML() (any, error) {
 // In Kubernetes no Job can wait for another: the pod that finishes fails while parts are missing and is replaced, first
 // soon, then every few minutes, until Wait is over.
 func (k *Kubernetes) Manifest() ([]byte, error) {
-	if err := k.check(); err != nil {
+	if err := k.Check(); err != nil {
 		return nil, err
 	}
 	if err := k.checkStrings(); err != nil {
@@ -88,7 +95,7 @@ func (k *Kubernetes) Manifest() ([]byte, error) {
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	documents := []object{k.parts(), k.last()}
-	if k.Claim == "" {
+	if k.Storage > 0 {
 		documents = append([]object{k.claim()}, documents...)
 	}
 	for _, d := range documents {
@@ -102,25 +109,37 @@ func (k *Kubernetes) Manifest() ([]byte, error) {
 // checkStrings refuses strings that Kubernetes does not accept.
 func (k *Kubernetes) checkStrings() error {
 	switch {
-	case k.Image == "":
-		return fault.Errorf(fault.Usage, "no image: want the name of an image with the commands")
-	case k.Claim == "" && k.Storage < 1:
-		return fault.Errorf(fault.Usage, "neither a claim nor a size of storage to claim")
 	case k.Claim != "" && (k.Storage != 0 || k.StorageClass != ""):
 		return fault.Errorf(fault.Usage, "claim %q and storage to claim: want only one of them", k.Claim)
-	case k.User < 0:
-		return fault.Errorf(fault.Usage, "user %d: want one above 0", k.User)
-	case k.Mount != "" && (!strings.HasPrefix(k.Mount, "/") || strings.Contains(k.Mount, ":")):
-		return fault.Errorf(fault.Usage, "the volume at %q: want an absolute path without a colon", k.Mount)
+	case k.Claim == "" && k.Storage == 0 && k.StorageClass != "":
+		return fault.Errorf(fault.Usage, "storage of class %q: want its size", k.StorageClass)
+	case k.Storage < 0:
+		return fault.Errorf(fault.Usage, "storage of %d bytes: want a size above 0", k.Storage)
 	case k.Wait < 0:
 		return fault.Errorf(fault.Usage, "a wait of %v: want one above 0", k.Wait)
 	}
-	for _, s := range append([]string{k.Image, k.Namespace, k.Claim, k.StorageClass, k.Mount, k.Secret}, k.Command...) {
-		if !utf8.ValidString(s) {
-			return fault.Errorf(fault.Usage, "%q: want UTF-8; Kubernetes takes no other text", s)
+	if err := k.checkPods(&k.Job); err != nil {
+		return err
+	}
+	if k.Claim == "" && k.Storage == 0 {
+		if err := k.onServers("or a volume for all pods, which is neither a claim nor a size of storage now"); err != nil {
+			return err
 		}
 	}
-	return nil
+	return isText("Kubernetes", k.StorageClass, k.Queue)
+}
+
+// checkPods refuses settings that Kubernetes does not accept.
+func (p *Pods) checkPods(j *Job) error {
+	switch {
+	case p.Image == "":
+		return fault.Errorf(fault.Usage, "no image: want the name of an image with the commands")
+	case p.User < 0:
+		return fault.Errorf(fault.Usage, "user %d: want one above 0", p.User)
+	case p.Mount != "" && (!strings.HasPrefix(p.Mount, "/") || strings.Contains(p.Mount, ":")):
+		return fault.Errorf(fault.Usage, "the volume at %q: want an absolute path without a colon", p.Mount)
+	}
+	return isText("Kubernetes", append([]string{p.Image, p.Namespace, p.Claim, p.Mount, p.Secret}, j.Command...)...)
 }
 
 // metadata returns the metadata of an object; kind ends its name.
@@ -128,8 +147,31 @@ func (k *Kubernetes) metadata(kind string) object {
 	return object{"name", text(k.CleanName() + "-" + kind), "namespace", given(k.Namespace), "labels", k.labels(kind)}
 }
 
-func (k *Kubernetes) labels(kind string) object {
-	return object{"app.kubernetes.io/name", "ggforge", "app.kubernetes.io/instance", text(k.CleanName()),
+// queued returns the metadata of a Job, with the label by which Kueue takes it. Kueue may admit the parts with fewer pods
+// at the same time than they ask for, so that a quota that is smaller, or in use, is enough.
+func (k *Kubernetes) queued(kind string) object {
+	m := k.metadata(kind)
+	if k.Queue == "" {
+		return m
+	}
+	m[len(m)-1] = append(k.labels(kind), "kueue.x-k8s.io/queue-name", text(k.Queue))
+	if kind == "parts" {
+		m = append(m, "annotations", object{"kueue.x-k8s.io/job-min-parallelism", text("1")})
+	}
+	return m
+}
+
+// suspend returns the value of the field suspend of a Job: Kueue resumes it when it is admitted.
+func (k *Kubernetes) suspend() any {
+	if k.Queue == "" {
+		return nil
+	}
+	return true
+}
+
+// labels returns the labels of an object, or pod, of a kind.
+func (j *Job) labels(kind string) object {
+	return object{"app.kubernetes.io/name", "ggforge", "app.kubernetes.io/instance", text(j.CleanName()),
 		"app.kubernetes.io/component", kind}
 }
 
@@ -165,7 +207,8 @@ func (k *Kubernetes) parts() object {
 	if k.AtOnce > 0 {
 		at = min(at, k.AtOnce)
 	}
-	return object{"apiVersion", "batch/v1", "kind", "Job", "metadata", k.metadata("parts"), "spec", object{
+	return object{"apiVersion", "batch/v1", "kind", "Job", "metadata", k.queued("parts"), "spec", object{
+		"suspend", k.suspend(),
 		"completionMode", "Indexed",
 		"completions", k.Parts,
 		"parallelism", at,
@@ -182,7 +225,8 @@ func (k *Kubernetes) last() object {
 	if wait == 0 {
 		wait = defaultWait
 	}
-	return object{"apiVersion", "batch/v1", "kind", "Job", "metadata", k.metadata("finish"), "spec", object{
+	return object{"apiVersion", "batch/v1", "kind", "Job", "metadata", k.queued("finish"), "spec", object{
+		"suspend", k.suspend(),
 		"backoffLimit", pods(wait),
 		"activeDeadlineSeconds", units(wait, time.Second),
 		"podReplacementPolicy", "Failed",
@@ -215,65 +259,81 @@ const container = "ggforge"
 
 // pod returns the template of the pods that run a command.
 func (k *Kubernetes) pod(kind string, command []string) object {
-	user := k.User
-	if user == 0 {
-		user = defaultUser
-	}
-	mount, claim := k.Mount, k.Claim
-	if mount == "" {
-		mount = defaultMount
-	}
-	if claim == "" {
+	claim := k.Claim
+	if k.Storage > 0 {
 		claim = k.CleanName() + "-work"
 	}
-	words := make([]text, len(command))
-	for i, w := range command {
-		words[i] = text(strings.ReplaceAll(w, "$", "$$")) // Kubernetes would expand $(NAME)
-	}
-	var grace, env any
+	var grace any
 	if k.Grace > 0 {
 		grace = units(k.Grace, time.Second)
 	}
-	if k.Secret != "" {
-		env = []object{{"secretRef", object{"name", text(k.Secret)}}}
-	}
+	c := append(object{"name", container}, k.container(&k.Job, claim != "", command)...)
 	return object{"metadata", object{"labels", k.labels(kind)}, "spec", object{
 		"restartPolicy", "Never",
 		"terminationGracePeriodSeconds", grace,
 		"automountServiceAccountToken", false,
-		"securityContext", object{
-			"runAsNonRoot", true, "runAsUser", user, "runAsGroup", user, "fsGroup", user,
-			"fsGroupChangePolicy", "OnRootMismatch",
-			"seccompProfile", object{"type", "RuntimeDefault"},
-		},
-		"containers", []object{{
-			"name", container,
-			"image", text(k.Image),
-			"command", words,
-			"workingDir", text(mount),
-			"envFrom", env,
-			"resources", k.resources(),
-			"securityContext", object{
-				"allowPrivilegeEscalation", false, "readOnlyRootFilesystem", true,
-				"capabilities", object{"drop", []string{"ALL"}},
-			},
-			"volumeMounts", []object{{"name", "work", "mountPath", text(mount)}, {"name", "tmp", "mountPath", "/tmp"}},
-		}},
-		"volumes", []object{
-			{"name", "work", "persistentVolumeClaim", object{"claimName", text(claim)}},
-			{"name", "tmp", "emptyDir", object{}},
-		},
+		"securityContext", k.securityContext(),
+		"containers", []object{c},
+		"volumes", volumes(claim),
 	}}
 }
 
-// resources returns equal requests and limits: the Go runtime takes the limit of CPUs for the number of workers.
-func (k *Kubernetes) resources() any {
-	var cpu, memory any
-	if k.CPUs > 0 {
-		cpu = text(strconv.Itoa(k.CPUs))
+// securityContext returns that of a pod.
+func (p *Pods) securityContext() object {
+	user := cmp.Or(p.User, defaultUser)
+	return object{
+		"runAsNonRoot", true, "runAsUser", user, "runAsGroup", user, "fsGroup", user,
+		"fsGroupChangePolicy", "OnRootMismatch",
+		"seccompProfile", object{"type", "RuntimeDefault"},
 	}
-	if k.Memory > 0 {
-		memory = quantity(k.Memory)
+}
+
+// volumes returns the volumes of a pod; claim is "" for none that pods share.
+func volumes(claim string) []object {
+	list := []object{{"name", "tmp", "emptyDir", object{}}}
+	if claim != "" {
+		list = append([]object{{"name", "work", "persistentVolumeClaim", object{"claimName", text(claim)}}}, list...)
+	}
+	return list
+}
+
+// container returns the container that runs a command, without its name.
+func (p *Pods) container(j *Job, shared bool, command []string) object {
+	words := make([]text, len(command))
+	for i, w := range command {
+		words[i] = text(strings.ReplaceAll(w, "$", "$$")) // Kubernetes would expand $(NAME)
+	}
+	var from any
+	if p.Secret != "" {
+		from = []object{{"secretRef", object{"name", text(p.Secret)}}}
+	}
+	mount := cmp.Or(p.Mount, defaultMount)
+	dir, mounts := "/tmp", []object{{"name", "tmp", "mountPath", "/tmp"}}
+	if shared {
+		dir, mounts = mount, append([]object{{"name", "work", "mountPath", text(mount)}}, mounts...)
+	}
+	return object{
+		"image", text(p.Image),
+		"command", words,
+		"workingDir", text(dir),
+		"envFrom", from,
+		"resources", j.resources(),
+		"securityContext", object{
+			"allowPrivilegeEscalation", false, "readOnlyRootFilesystem", true,
+			"capabilities", object{"drop", []string{"ALL"}},
+		},
+		"volumeMounts", mounts,
+	}
+}
+
+// resources returns equal requests and limits: the Go runtime takes the limit of CPUs for the number of workers.
+func (j *Job) resources() any {
+	var cpu, memory any
+	if j.CPUs > 0 {
+		cpu = text(strconv.Itoa(j.CPUs))
+	}
+	if j.Memory > 0 {
+		memory = quantity(j.Memory)
 	}
 	if cpu == nil && memory == nil {
 		return nil

@@ -81,7 +81,7 @@ func FuzzManifest(f *testing.F) {
 		f.Add(s, s, s)
 	}
 	f.Fuzz(func(t *testing.T, arg, image, secret string) {
-		k := Kubernetes{Image: image, Claim: "c", Secret: secret, Namespace: image,
+		k := Kubernetes{Pods: Pods{Image: image, Claim: "c", Secret: secret, Namespace: image},
 			Job: Job{Command: []string{"ggquant", "first", arg, "$" + arg}, Parts: 3}}
 		manifest, err := k.Manifest()
 		if err != nil {
@@ -116,8 +116,8 @@ func FuzzManifest(f *testing.F) {
 }
 
 func TestManifest(t *testing.T) {
-	k := Kubernetes{Image: "i", Namespace: "n", Storage: 1 << 40, StorageClass: "s", Mount: "/data", User: 7,
-		Wait: time.Hour, Job: Job{
+	k := Kubernetes{Pods: Pods{Image: "i", Namespace: "n", Mount: "/data", User: 7}, Storage: 1 << 40,
+		StorageClass: "s", Wait: time.Hour, Job: Job{
 			Name: "X", Command: []string{"ggconv", "in", "out"}, Parts: 16, AtOnce: 5, Retries: 3, CPUs: 4, Memory: 5e9,
 			Grace: 45 * time.Second,
 		}}
@@ -159,7 +159,9 @@ func TestManifest(t *testing.T) {
 	}
 	for want, change := range map[string]func(k *Kubernetes){
 		"no image":                       func(k *Kubernetes) { k.Image = "" },
-		"neither a claim nor":            func(k *Kubernetes) { k.Storage = 0 },
+		"neither a claim nor":            func(k *Kubernetes) { k.Storage, k.StorageClass = 0, "" },
+		"want its size":                  func(k *Kubernetes) { k.Storage = 0 },
+		"output out: the machines share": func(k *Kubernetes) { k.Storage, k.StorageClass, k.Outputs = 0, "", []string{"out"} },
 		"want only one of them":          func(k *Kubernetes) { k.Claim = "c" },
 		"user -1":                        func(k *Kubernetes) { k.User = -1 },
 		`the volume at "data": want an`:  func(k *Kubernetes) { k.Mount = "data" },

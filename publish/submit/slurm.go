@@ -28,7 +28,7 @@ type Slurm struct {
 // job that finishes starts when all tasks have ended, successfully or not, and names missing parts: with
 // --dependency=afterok it would never start after somebody cancels a task, even if it is queued again.
 func (s *Slurm) Script() (string, error) {
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return "", err
 	}
 	if err := noNUL(slices.Concat(s.Options, []string{s.Partition, s.Account})...); err != nil {

@@ -3,6 +3,7 @@ package submit
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +35,9 @@ func cluster(t testing.TB) (run func(script string, env ...string) (out string, 
 		t.Skip("there is no sh")
 	}
 	bin, log := t.TempDir(), t.TempDir()
-	for name, text := range fakes {
+	all := maps.Clone(fakes)
+	maps.Copy(all, clis)
+	for name, text := range all {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!"+sh+"\n"+text+"\n"), 0o777); err != nil {
 			t.Fatal(err)
 		}

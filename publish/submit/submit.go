@@ -1,9 +1,14 @@
-// Package submit writes the jobs that run ggconv, ggquant or ggeval in parts on a cluster: for Slurm a script that
-// submits an array and a job that finishes, for Kubernetes a manifest with an Indexed Job, a Job that finishes and a
-// claim of a volume. It submits nothing itself.
+// Package submit writes the jobs that run ggconv, ggquant or ggeval in parts on a cluster. It submits nothing itself.
 //
 //	ggquant IN OUT TYPE           --part auto/N --resume   N times, at once or not, on any machines
 //	                     then     --finish                 once, when all parts are done
+//
+//	Slurm        script      sbatch of an array, and of a job that depends on it
+//	Kubernetes   manifest    an Indexed Job, a Job that finishes, a claim of a volume; with a queue for Kueue
+//	Argo         manifest    a Workflow with a template for parts and one that finishes
+//	AWSBatch     script      aws batch: a job definition, an array job, and a job that depends on it
+//	HFJobs       script      hf jobs run for each part, then for the job that finishes
+//	SkyPilot     manifest    a pipeline of a task on several nodes and one that finishes
 //
 // A part that is stopped or killed is run again and resumes; exit codes that a retry would not change (2 to 5: usage,
 // broken input, not supported, refused) end it.
@@ -17,7 +22,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"ggforge/checkpoint"
 	"ggforge/fault"
 	"ggforge/internal/io/part"
 )
@@ -43,6 +50,9 @@ type Job struct {
 	Memory int64
 	// Grace is the time between the signal to stop and the kill. Stopping takes a part about a second.
 	Grace time.Duration
+	// Inputs and Outputs are the files and folders that the command reads and writes, as it names them. Schedulers
+	// whose machines share no disk need them: all must be on servers.
+	Inputs, Outputs []string
 }
 
 // Flag is a flag of a command.
@@ -99,8 +109,8 @@ func (j *Job) flag(word string) (f *Flag, words int) {
 	return nil, 1
 }
 
-// check refuses an invalid job.
-func (j *Job) check() error {
+// Check refuses a job that no scheduler can run. Scripts and manifests are made of checked jobs only.
+func (j *Job) Check() error {
 	if len(j.Command) == 0 {
 		return fault.Errorf(fault.Usage, "no command: want one such as ggquant IN OUT TYPE")
 	}
@@ -139,6 +149,49 @@ func (j *Job) check() error {
 		i += words - 1
 	}
 	return nil
+}
+
+// onServers refuses a job that reads or writes files of a machine, where machines share no disk. Inputs may be below the
+// folders in mounted. way names what else the user can do.
+func (j *Job) onServers(way string, mounted ...string) error {
+	if len(j.Outputs) == 0 {
+		return fault.Errorf(fault.Usage, "the machines share no disk, and no output is known: %s", way)
+	}
+	for _, out := range j.Outputs {
+		if !checkpoint.IsRemote(out) {
+			return fault.Errorf(fault.Usage, "output %s: the machines share no disk: want s3://BUCKET/KEY; %s", out, way)
+		}
+	}
+	for _, in := range j.Inputs {
+		below := func(dir string) bool { return in == dir || strings.HasPrefix(in, strings.TrimRight(dir, "/")+"/") }
+		if !checkpoint.IsRemote(in) && !slices.ContainsFunc(mounted, below) {
+			return fault.Errorf(fault.Usage,
+				"input %s: the machines share no disk: want hf://ORG/NAME, s3://BUCKET/KEY or https://; %s", in, way)
+		}
+	}
+	return nil
+}
+
+// isText refuses strings that are not UTF-8, for schedulers that take no others.
+func isText(scheduler string, words ...string) error {
+	for _, s := range words {
+		if !utf8.ValidString(s) {
+			return fault.Errorf(fault.Usage, "%q: want UTF-8; %s takes no other text", s, scheduler)
+		}
+	}
+	return nil
+}
+
+// isVariable reports whether a name is one of an environment variable.
+func isVariable(name string) bool {
+	return name != "" && (name[0] < '0' || name[0] > '9') && strings.Trim(name,
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}
+
+// nameOnly returns a wrong name of a variable for an error: what follows = may be a secret.
+func nameOnly(s string) string {
+	name, _, _ := strings.Cut(s, "=")
+	return name
 }
 
 // flagName returns the name of the flag in a word that begins with a hyphen.

@@ -46,7 +46,7 @@ func TestRefused(t *testing.T) {
 		if script != "" || !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", j.Command, err, want)
 		}
-		k := Kubernetes{Job: j, Image: "i", Claim: "c"}
+		k := Kubernetes{Job: j, Pods: Pods{Image: "i", Claim: "c"}}
 		if manifest, err := k.Manifest(); manifest != nil || !errors.Is(err, fault.Usage) ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", j.Command, err, want)

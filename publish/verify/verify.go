@@ -344,12 +344,20 @@ func meaning(files []*gguf.File, all *findings) {
 	m := f.Metadata
 	name := m.Architecture()
 	kind, _ := m.Get(keyType)
+	for _, text := range limits.Unread((&gguf.Set{Files: files}).Shapes()) {
+		all.note("%s: %s", f.Path, text)
+	}
 	if isMatrix(m) || all.later && name == "" {
 		return
 	}
 	quantized := false
+	most := gguf.LimitsOf(name)
 	for _, f := range files {
 		for i := range f.Tensors {
+			// The headers of later shards are read by wider limits, and those of changed metadata by the present ones.
+			if err := most.Check(f.Tensors[i].Name, f.Tensors[i].NE); err != nil && !all.lost {
+				all.add("%s: tensor %q: %v", f.Path, f.Tensors[i].Name, err)
+			}
 			quantized = quantized || f.Tensors[i].Type.Known() && f.Tensors[i].Type.BlockLen() > 1
 		}
 	}

@@ -126,6 +126,20 @@ func TestDefects(t *testing.T) {
 			m.Set("tokenizer.ggml.bos_token_id", gguf.Uint32(4))
 		}, 0, []string{`key "tokenizer.ggml.scores": 1 values, but there are 4 tokens`,
 			`note: key "tokenizer.ggml.bos_token_id": is 4`, "vocabulary: "}},
+		{"long name", func(_ *gguf.Metadata, x *[]gguf.Tensor, _ []byte) {
+			(*x)[4].Name = strings.Repeat("n", 100)
+		}, 0, []string{"note: tensor \"" + strings.Repeat("n", 100) + `" has a name of more than 63 bytes: programs that`,
+			"name of 100 bytes, want at most 63"}},
+		{"image model", func(m *gguf.Metadata, x *[]gguf.Tensor, _ []byte) {
+			m.Set(gguf.KeyArchitecture, gguf.String("wan"))
+			(*x)[4].Name = strings.Repeat("n", 100)
+			(*x)[5].Name = strings.Repeat("m", 128)
+			(*x)[6].NE = []int64{32, 4, 2, 2, 2}
+			(*x)[1].NE = []int64{0, 4}
+		}, 0, []string{`note: 2 tensors, "` + strings.Repeat("n", 100) + `" among them, have a name of more than 63 bytes`,
+			`note: tensor "blk.0.attn_output.weight" has more than 4 dimensions: ggml and gguf-py since`,
+			`note: tensor "output_norm.weight" has a dimension of 0: ggml`,
+			"name of 128 bytes, want at most 127", "note: ", "note: "}},
 		{"padding", func(_ *gguf.Metadata, x *[]gguf.Tensor, data []byte) { data[(*x)[1].Offset-3] = 1 }, 0,
 			[]string{`note: tensor "token_embd.weight" (byte`}},
 	} {
@@ -235,6 +249,39 @@ func TestShards(t *testing.T) {
 	look(last)
 	write("m-00002-of-00003.gguf", 2, 3, 4, "a")
 	look(first, "says it is shard 3 of 3, want 2 of 3", "split.tensors.count is 4", `tensor "a" is in`)
+	// Only the first shard has the architecture, and with it the limits.
+	long := strings.Repeat("n", 100)
+	for architecture, want := range map[string][]string{"wan": nil, "llama": {"name of 100 bytes, want at most 63"}} {
+		prefix := filepath.Join(dir, architecture)
+		for no, m := range []gguf.Metadata{
+			{{Key: gguf.KeyArchitecture, Value: gguf.String(architecture)}, {Key: gguf.KeySplitNo, Value: gguf.Uint16(0)},
+				{Key: gguf.KeySplitCount, Value: gguf.Uint16(2)}},
+			{{Key: gguf.KeySplitNo, Value: gguf.Uint16(1)}, {Key: gguf.KeySplitCount, Value: gguf.Uint16(2)}},
+		} {
+			x := []gguf.Tensor{{Name: []string{"a", long}[no], NE: []int64{1}, Type: gguf.TypeF32}}
+			data := append(gguf.AppendHeader(nil, m, x, 32), make([]byte, gguf.Layout(x, 32))...)
+			if err := os.WriteFile(gguf.ShardName(prefix, no, 2), data, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found, err := verify.Model(t.Context(), gguf.ShardName(prefix, 0, 2), verify.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names, notes int
+		for _, f := range found {
+			if f.Note && strings.Contains(f.Text, "a name of more than 63 bytes") {
+				notes++
+			} else if len(want) > 0 && strings.Contains(f.Text, want[0]) {
+				names++
+			} else if strings.Contains(f.Text, "bytes") {
+				t.Errorf("%s: %s", architecture, f.Text)
+			}
+		}
+		if names != len(want) || notes != 1 {
+			t.Errorf("%s: %+v", architecture, found)
+		}
+	}
 	look(write("other.gguf", 0, 3, 3), "want a name ending in -00001-of-00003.gguf")
 	if _, err := verify.Model(t.Context(), filepath.Join(dir, "no.gguf"), verify.Options{}); err == nil {
 		t.Error("a file that is not there")

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -72,5 +73,57 @@ func TestPublishWorkflow(t *testing.T) {
 	}
 	if !ran {
 		t.Error("no step has a plan")
+	}
+}
+
+// TestVulnerabilityWorkflow checks that a workflow looks for known vulnerabilities every week, by the target of the
+// Makefile, with a version of the tool that is fixed there, and fails if there are some.
+func TestVulnerabilityWorkflow(t *testing.T) {
+	text, err := os.ReadFile("../../.github/workflows/vulnerabilities.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var workflow struct {
+		On struct {
+			Schedule []struct{ Cron string }
+		}
+		Permissions map[string]string
+		Jobs        map[string]struct {
+			Continue bool `yaml:"continue-on-error"`
+			Steps    []struct {
+				Run      string
+				Continue bool `yaml:"continue-on-error"`
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &workflow); err != nil {
+		t.Fatal(err)
+	}
+	if len(workflow.On.Schedule) != 1 || len(strings.Fields(workflow.On.Schedule[0].Cron)) != 5 {
+		t.Errorf("schedule %v", workflow.On.Schedule)
+	}
+	if len(workflow.Permissions) != 1 || workflow.Permissions["contents"] != "read" {
+		t.Errorf("permissions %v", workflow.Permissions)
+	}
+	run := false
+	for name, j := range workflow.Jobs {
+		if j.Continue {
+			t.Errorf("job %s goes on after errors", name)
+		}
+		for _, s := range j.Steps {
+			if run = run || s.Run == "make vuln"; s.Continue {
+				t.Errorf("job %s has a step that goes on after errors: %s", name, s.Run)
+			}
+		}
+	}
+	if !run {
+		t.Error("no step runs make vuln")
+	}
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?m)^GOVULNCHECK := golang\.org/x/vuln/cmd/govulncheck@v\d+\.\d+\.\d+$`).Match(makefile) {
+		t.Error("the Makefile has no fixed version of govulncheck")
 	}
 }

@@ -22,7 +22,16 @@ import (
 var (
 	all  = flag.Bool("faults.all", false, "every call and every kind of fault, instead of a sample")
 	seed = flag.Uint64("faults.seed", 1, "seed of the random choices")
+	part = flag.String("faults.share", "0/1", "`K/N`: of the faults of -faults.all every Nth one, from the Kth, which is from 0")
 )
+
+// share returns K and N of -faults.share.
+func share(t testing.TB) (k, n int) {
+	if _, err := fmt.Sscanf(*part, "%d/%d", &k, &n); err != nil || n < 1 || k < 0 || k >= n {
+		t.Fatalf("-faults.share %s: want K/N", *part)
+	}
+	return k, n
+}
 
 // sample is how many faults are injected for each scene, manner and kind without -faults.all.
 const sample = 1
@@ -255,7 +264,8 @@ func (s *stage) runWith(t *testing.T, m manner, k *kind, in *injector) (struck b
 
 // TestFaults runs every scene with one fault at a time.
 func TestFaults(t *testing.T) {
-	total := tally{}
+	total, index := tally{}, 0
+	first, step := share(t)
 	for _, s := range scenes {
 		t.Run(s.name, func(t *testing.T) {
 			st := setUp(t, s)
@@ -286,6 +296,9 @@ func TestFaults(t *testing.T) {
 						at = at[:sample]
 					}
 					for _, n := range at {
+						if index++; *all && (index-1)%step != first {
+							continue
+						}
 						struck, failed := st.try(t, m, k, n)
 						if struck {
 							sum.faults++

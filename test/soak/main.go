@@ -6,15 +6,20 @@
 //
 // As root it makes an ext4 file system of a few megabytes in a file, and mounts it. Then it can cut the power, too: it
 // copies that file as it is, without the data that the system had not written yet, and resumes from the copy. Elsewhere
-// it works in a folder.
+// it works in a folder. A push goes to a hub in the process itself.
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"regexp"
+	"syscall"
 	"time"
 )
 
@@ -25,17 +30,29 @@ func main() {
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the random numbers")
 	dir := flag.String("dir", "", "a folder to work in, instead of a new file system")
 	flag.IntVar(&s.size, "size", 48, "size of the new file system, in MiB")
+	only := flag.String("jobs", "", "the jobs whose names match this `REGEXP`; -list prints all")
+	list := flag.Bool("list", false, "print the names of the jobs")
+	asJSON := flag.Bool("json", false, "print one JSON object")
 	input := flag.String("input", "test/testdata/gollama", "checkpoint to convert")
 	flag.Parse()
 	s.random = rand.New(rand.NewPCG(*seed, 0))
-	fmt.Printf("seed %d\n", *seed)
-	if err := s.main(*bin, *dir, *input); err != nil {
+	fmt.Fprintf(os.Stderr, "seed %d\n", *seed)
+	var err error
+	if s.only, err = regexp.Compile(*only); err == nil {
+		begin := time.Now()
+		if err = s.main(*bin, *dir, *input, *list); err == nil && *asJSON {
+			err = json.NewEncoder(os.Stdout).Encode(s.figures())
+		} else if err == nil && !*list {
+			s.report(time.Since(begin))
+		}
+	}
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "soak: seed %d: %v\n", *seed, err)
 		os.Exit(1)
 	}
 }
 
-func (s *soak) main(bin, dir, input string) (err error) {
+func (s *soak) main(bin, dir, input string, list bool) (err error) {
 	if s.bin, err = filepath.Abs(bin); err != nil {
 		return err
 	}
@@ -56,15 +73,15 @@ func (s *soak) main(bin, dir, input string) (err error) {
 			err = e
 		}
 	}()
-	if err := s.prepare(input); err != nil {
+	if err := s.prepare(input, list); err != nil || list {
 		return err
 	}
-	begin := time.Now()
-	for s.done() < s.want {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	for s.done() < s.want && ctx.Err() == nil {
 		if err := s.round(); err != nil {
 			return err
 		}
 	}
-	s.report(time.Since(begin))
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -24,9 +23,11 @@ import (
 type soak struct {
 	bin, in string // folders of commands, and of inputs
 	disk    *disk
-	size    int // of the file system, in MiB
-	want    int // number of runs to kill
+	size    int            // of the file system, in MiB
+	want    int            // number of runs to kill
+	only    *regexp.Regexp // names of jobs
 	random  *rand.Rand
+	env     []string // of the commands, in addition to our own
 	jobs    []*job
 	kills   map[string]*count // by job
 	slowest time.Duration     // from SIGTERM to the end of a process
@@ -41,6 +42,9 @@ type job struct {
 	commands [][]string        // OUT is the folder of outputs, IN that of inputs
 	before   map[string][]byte // files that are there before in half of the rounds, or in all
 	inPlace  bool              // files are changed where they are
+	resumes  bool              // without a flag
+	oneByOne bool              // files appear one after the other, not together
+	hub      *hub              // where the files of before are pushed to
 	after    map[string][]byte
 	takes    time.Duration
 	room     int64 // bytes on the disk that it needs
@@ -60,7 +64,8 @@ func (s *soak) done() (n int) {
 
 // ours matches names of temporary files and of files that exist while names change, commits only the latter.
 var (
-	ours    = regexp.MustCompile(`\.partial(\.|$)|^ggforge-[0-9a-f]{16}(\.commit|\.done|-\d+\.old)$`)
+	ours = regexp.MustCompile(`\.partial(\.|$)|^ggforge-[0-9a-f]{16}(\.commit|\.done|-\d+\.old)$|` +
+		`\.part-\d+-of-\d+|\.state$|^\.ggtool-release(/|$)`)
 	commits = regexp.MustCompile(`^ggforge-[0-9a-f]{16}`)
 	scraps  = regexp.MustCompile(`\.partial\.run\.\d+$`) // files that no command reads
 )
@@ -73,11 +78,13 @@ func (s *soak) command(args []string, more ...string) *exec.Cmd {
 	for _, a := range append(slices.Clone(args[1:]), more...) {
 		list = append(list, strings.NewReplacer("OUT", s.out(), "IN", s.in).Replace(a))
 	}
-	return exec.Command(filepath.Join(s.bin, args[0]), list...)
+	cmd := exec.Command(filepath.Join(s.bin, args[0]), list...)
+	cmd.Env = append(os.Environ(), s.env...)
+	return cmd
 }
 
 // prepare makes inputs and runs each job once.
-func (s *soak) prepare(checkpoint string) error {
+func (s *soak) prepare(checkpoint string, list bool) error {
 	checkpoint, err := filepath.Abs(checkpoint)
 	if err != nil {
 		return err
@@ -95,6 +102,12 @@ func (s *soak) prepare(checkpoint string) error {
 	noted, err := os.ReadFile(filepath.Join(s.in, "note.gguf"))
 	if err != nil {
 		return err
+	}
+	texts := map[string]string{"text.txt": strings.Repeat("func main() { return nil, err }\n", 60), "plan.yaml": plan}
+	for name, text := range texts {
+		if err := os.WriteFile(filepath.Join(s.in, name), []byte(text), 0o666); err != nil {
+			return err
+		}
 	}
 	old := func(names ...string) map[string][]byte {
 		files := map[string][]byte{}
@@ -119,8 +132,32 @@ func (s *soak) prepare(checkpoint string) error {
 		{name: "ggquant in parts", commands: [][]string{append(slices.Clone(quantize), "--part", "2/3"),
 			append(slices.Clone(quantize), "--part", "1/3"),
 			append(slices.Clone(quantize), "--part", "3/3"), append(slices.Clone(quantize), "--finish")}},
+		{name: "ggquant in part files", resumes: true, commands: [][]string{
+			append(slices.Clone(quantize), "--part-files", "OUT", "--part", "1/2"),
+			append(slices.Clone(quantize), "--part-files", "OUT", "--part", "2/2"),
+			append(slices.Clone(quantize), "--part-files", "OUT", "--finish")}},
+		{name: "ggquant, calibrated", before: old("m.gguf"), commands: [][]string{{"ggquant", "--quiet", "--force",
+			"--calibrate", "IN/text.txt", "-c", "64", "--effort", "high", "IN/in.gguf", "OUT/m.gguf", "Q4_K_M"}}},
+		{name: "ggeval imatrix", before: old("m.gguf"), resumes: true, commands: [][]string{{"ggeval", "imatrix", "--quiet",
+			"--force", "-f", "IN/text.txt", "-c", "32", "-t", "1", "--save-every", "1", "IN/small.gguf",
+			"-o", "OUT/m.gguf"}}},
+		{name: "ggtool release", resumes: true, oneByOne: true, commands: [][]string{{"ggtool", "release", "--progress",
+			"none", "--output", "OUT", "IN/plan.yaml"}}},
+		{name: "ggtool push", inPlace: true, resumes: true, hub: &hub{}, before: map[string][]byte{"note.gguf": noted,
+			"README.md": []byte("---\nlicense: mit\n---\n"), "quality.json": []byte("{}\n")},
+			commands: [][]string{{"ggtool", "push", "--progress", "none", "OUT", "hf://org/name"}}},
 		{name: "ggtool meta", inPlace: true, before: map[string][]byte{"m.gguf": noted},
 			commands: [][]string{{"ggtool", "meta", "--set", note("b"), "OUT/m.gguf"}}},
+	}
+	s.jobs = slices.DeleteFunc(s.jobs, func(j *job) bool { return !s.only.MatchString(j.name) })
+	if len(s.jobs) == 0 {
+		return fmt.Errorf("no job's name matches %s", s.only)
+	}
+	if list {
+		for _, j := range s.jobs {
+			fmt.Println(j.name)
+		}
+		return nil
 	}
 	for _, j := range s.jobs {
 		s.kills[j.name] = &count{}
@@ -139,6 +176,9 @@ func (s *soak) prepare(checkpoint string) error {
 		if j.after, err = tree(s.out()); err != nil {
 			return err
 		}
+		if j.oneByOne || j.hub != nil {
+			maps.DeleteFunc(j.after, func(name string, _ []byte) bool { return ours.MatchString(name) })
+		}
 		for _, data := range j.after {
 			j.room += int64(len(data))
 		}
@@ -146,22 +186,38 @@ func (s *soak) prepare(checkpoint string) error {
 	return nil
 }
 
-// tree returns the files of a folder.
+// plan is a release of two models, with figures of both.
+const plan = `source: in.gguf
+output: release
+calibration: {text: text.txt, chunk: 32, chunks: 4}
+outputs: [Q8_0, Q4_0]
+evaluation: {text: text.txt, chunk: 32, chunks: 4}
+`
+
+// tree returns the files below a folder by their paths in it.
 func tree(dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	list, err := os.ReadDir(dir)
-	for _, e := range list {
-		if !scraps.MatchString(e.Name()) {
-			data, e2 := os.ReadFile(filepath.Join(dir, e.Name()))
-			files[e.Name()], err = data, cmp.Or(err, e2)
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || scraps.MatchString(e.Name()) {
+			return err
 		}
-	}
+		name, err := filepath.Rel(dir, path)
+		if err == nil {
+			files[filepath.ToSlash(name)], err = os.ReadFile(path)
+		}
+		return err
+	})
 	return files, err
 }
 
 // reset empties the folder of outputs, and if old writes the files of j.before there.
 func (s *soak) reset(j *job, old bool) error {
 	err := errors.Join(os.RemoveAll(s.out()), os.MkdirAll(s.out(), 0o777))
+	s.env = nil
+	if j.hub != nil {
+		j.hub.reset()
+		s.env = []string{"HF_ENDPOINT=" + j.hub.URL, "HF_TOKEN=" + j.hub.Token}
+	}
 	if old {
 		for name, data := range j.before {
 			err = errors.Join(err, os.WriteFile(filepath.Join(s.out(), name), data, 0o666))
@@ -175,7 +231,7 @@ func (s *soak) reset(j *job, old bool) error {
 
 // resume returns the flags with which a job resumes.
 func (j *job) resume(on bool) []string {
-	if on && !j.inPlace && len(j.commands) == 1 { // parts resume without a flag
+	if on && !j.inPlace && !j.resumes && len(j.commands) == 1 { // parts resume without a flag
 		return []string{"--resume"}
 	}
 	return nil
@@ -301,10 +357,12 @@ func (s *soak) judge(j *job, old bool) (phase string, err error) {
 			return "", fmt.Errorf("%s: unexpected file %s", j.name, name)
 		}
 	}
-	if !commit && (gone > 0 || olds > 0 && news > 0) {
+	if !commit && (gone > 0 || olds > 0 && news > 0 && !j.oneByOne) {
 		return "", fmt.Errorf("%s: %d old files, %d new ones, %d are gone, and no journal", j.name, olds, news, gone)
 	}
 	switch {
+	case j.hub != nil:
+		return j.hub.judge(j.before)
 	case commit:
 		return "commit", nil
 	case news == len(j.after):
@@ -330,7 +388,7 @@ func (s *soak) round() error {
 		}
 		s.full++
 	}
-	resume := s.random.IntN(3) == 0
+	resume, killed, cuts := s.random.IntN(3) == 0, 0, s.cuts
 	for n := 1 + s.random.IntN(3); n > 0; n-- {
 		v := s.start(j, resume)
 		sig := syscall.SIGKILL
@@ -366,6 +424,7 @@ func (s *soak) round() error {
 			return fmt.Errorf("%s: ended without an error, and the phase is %q", j.name, phase)
 		}
 		if struck && err != nil {
+			killed++
 			c := s.kills[j.name]
 			*map[string]*int{"before": &c.before, "during": &c.during, "commit": &c.commit, "after": &c.after}[phase]++
 			if sig == syscall.SIGTERM {
@@ -386,12 +445,44 @@ func (s *soak) round() error {
 	if err != nil {
 		return err
 	}
+	if j.oneByOne || j.hub != nil { // what it keeps is for the next run
+		maps.DeleteFunc(files, func(name string, _ []byte) bool { return ours.MatchString(name) })
+	}
+	if j.hub != nil {
+		if err := j.hub.finished(j.before, killed, s.cuts > cuts); err != nil {
+			return fmt.Errorf("%s: %w", j.name, err)
+		}
+	}
 	if !maps.EqualFunc(files, j.after, bytes.Equal) {
 		return fmt.Errorf("%s: other files than of a run that was never killed: %v, want %v", j.name,
 			slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(j.after)))
 	}
 	s.resumed++
 	return nil
+}
+
+// figures are what a run prints with -json.
+type figures struct {
+	Kills     int   `json:"kills"`
+	SIGKILL   int   `json:"sigkill"`
+	SIGTERM   int   `json:"sigterm"`
+	Before    int   `json:"before"`
+	Writing   int   `json:"writing"`
+	Names     int   `json:"names_changing"`
+	After     int   `json:"after"`
+	Rounds    int   `json:"rounds"`
+	PowerCuts int   `json:"power_cuts"`
+	Full      int   `json:"full_disks"`
+	SlowestMS int64 `json:"slowest_ms"` // from SIGTERM to the end of a process
+}
+
+func (s *soak) figures() *figures {
+	f := &figures{Rounds: s.resumed, PowerCuts: s.cuts, Full: s.full, SlowestMS: s.slowest.Milliseconds()}
+	for _, c := range s.kills {
+		f.Kills, f.SIGKILL, f.SIGTERM = f.Kills+c.all(), f.SIGKILL+c.kill, f.SIGTERM+c.term
+		f.Before, f.Writing, f.Names, f.After = f.Before+c.before, f.Writing+c.during, f.Names+c.commit, f.After+c.after
+	}
+	return f
 }
 
 func (s *soak) report(took time.Duration) {

@@ -27,8 +27,8 @@ const categoryParts = "Parts"
 func shareFlags(more ...tool.Flag) []tool.Flag {
 	return tool.Group(categoryParts, append([]tool.Flag{
 		tool.Shared("part",
-			"run only share `K/N` of the chunks, such as 3/16, and write the result to a file for --finish; auto or "+
-				"auto/N: K from a job array of Slurm or an Indexed Job of Kubernetes"),
+			"run only share `K/N` of the chunks, such as 3/16, and write the result to a file for --finish; "+
+				part.AutoHelp),
 		tool.Shared("finish", "run nothing: put the results of all parts together"),
 	}, more...)...)
 }

@@ -19,8 +19,8 @@ func WriteFlags() []tool.Flag {
 		tool.Flag{Name: "resume", Effect: tool.RunsOnly,
 			Usage: "resume an interrupted run of the same command, if there is one; keep what is done if this one fails"},
 		tool.Shared("part",
-			"write only part `K/N` of N parts with equal work; auto or auto/N: K from a job array of Slurm or an "+
-				"Indexed Job of Kubernetes. The same command resumes an interrupted part"),
+			"write only part `K/N` of N parts with equal work; "+part.AutoHelp+
+				". The same command resumes an interrupted part"),
 		tool.Shared("part-files",
 			"keep parts in `DIR`, in files of their own, instead of in the output's temporary file: for machines "+
 				"without a common file system"),

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +14,10 @@ import (
 
 // env returns a getenv for "NAME=VALUE ...", in which Slurm's variables have short names.
 func env(text string) func(string) string {
-	short := map[string]string{"id": taskID, "min": least, "max": most, "count": count, "step": step, "index": index}
+	short := map[string]string{"id": taskID, "min": least, "max": most, "count": count, "step": step,
+		"index": "JOB_COMPLETION_INDEX", "aws": "AWS_BATCH_JOB_ARRAY_INDEX", "size": "AWS_BATCH_JOB_ARRAY_SIZE",
+		"seq": "PARALLEL_SEQ", "slot": "PARALLEL_JOBSLOT", "rank": "SKYPILOT_NODE_RANK",
+		"nodes": "SKYPILOT_NUM_NODES", "own": Own, "owns": OwnCount}
 	set := map[string]string{}
 	for _, word := range strings.Fields(text) {
 		name, value, _ := strings.Cut(word, "=")
@@ -31,10 +36,24 @@ func TestParse(t *testing.T) {
 		{"auto", "id=0 min=0 max=7 count=8 step=1", "1-of-8"},
 		{"auto", "id=7 min=0 count=8", "8-of-8"},
 		{"auto", "id=14 min=10 max=18 count=5 step=2", "3-of-5"},
-		{"auto", "id=4 min=4 max=4 count=1 step=1 index=3", "1-of-1"},
+		{"auto", "id=4 min=4 max=4 count=1 step=1 index=0", "1-of-1"},
 		{"auto/16", "id=7 min=3 max=7 count=2 step=4", "7-of-16"},
 		{"auto/16", "index=0", "1-of-16"},
 		{"auto/16", "index=15", "16-of-16"},
+		{"auto", "aws=0 size=16", "1-of-16"},
+		{"auto", "aws=15 size=16", "16-of-16"},
+		{"auto/16", "aws=7 size=16", "8-of-16"},
+		{"auto/16", "aws=7", "8-of-16"},
+		{"auto/16", "seq=1 slot=2", "1-of-16"},
+		{"auto/16", "seq=16 slot=2", "16-of-16"},
+		{"auto", "rank=0 nodes=4", "1-of-4"},
+		{"auto/4", "rank=3 nodes=4", "4-of-4"},
+		{"auto", "own=3 owns=16", "3-of-16"},
+		{"auto/16", "own=16", "16-of-16"},
+		{"auto", "index=2 owns=16", "3-of-16"}, // the number that a Kubernetes index lacks
+		{"auto", "seq=3 owns=16", "3-of-16"},
+		{"auto/16", "id=7 index=6 own=7", "7-of-16"}, // all agree
+		{"auto", "rank=2 nodes=4 aws=2 size=4", "3-of-4"},
 
 		{"", "", `"" is no part: want K/N`},
 		{"3", "", "is no part"},
@@ -53,8 +72,26 @@ func TestParse(t *testing.T) {
 		{"1/100001", "", "100001 parts, want 1 to 100000"},
 		{"1/99999999999999999999999", "", "99999999999999999999999 parts, want 1 to 100000"},
 		{"99999999999999999999999/2", "", "want 1 to 2"},
-		{"auto", "", taskID + " is not set"},
-		{"auto", "index=3", "want auto/N"},
+		{"auto", "", taskID + " (a job array of Slurm), JOB_COMPLETION_INDEX (an Indexed Job of Kubernetes), "},
+		{"auto", "", "and GGFORGE_PART (any other scheduler or script) are not set; want one, or K/N such as 3/16"},
+		{"auto", "index=3", "JOB_COMPLETION_INDEX is set, but not the number of parts: want auto/N"},
+		{"auto", "seq=3", "PARALLEL_SEQ is set, but not the number of parts: want auto/N"},
+		{"auto", "own=3", "GGFORGE_PART is set, but not the number of parts: want auto/N"},
+		{"auto", "owns=3", "no number of a task"},
+		{"auto/16", "slot=2", "no number of a task"},
+		{"auto", "own=0 owns=3", "GGFORGE_PART is 0, want 1 to 3"},
+		{"auto", "own=4 owns=3", "GGFORGE_PART is 4, want 1 to 3"},
+		{"auto", "own=1 owns=0", "GGFORGE_PARTS is 0, want 1 to 100000"},
+		{"auto", "aws=0 size=100001", "AWS_BATCH_JOB_ARRAY_SIZE is 100001, want 1 to 100000"},
+		{"auto", "aws=4 size=4", "AWS_BATCH_JOB_ARRAY_INDEX is 4, want 0 to 3"},
+		{"auto/8", "aws=3 size=4", "AWS_BATCH_JOB_ARRAY_SIZE is 4, want 8"},
+		{"auto/8", "own=3 owns=4", "GGFORGE_PARTS is 4, want 8"},
+		{"auto/8", "rank=3 nodes=x", `SKYPILOT_NUM_NODES is "x", want a number`},
+		{"auto", "rank=3 nodes=4 aws=3 size=5", "AWS_BATCH_JOB_ARRAY_SIZE is 5, and SKYPILOT_NUM_NODES is 4: want the same"},
+		{"auto/8", "rank=3 seq=3", "PARALLEL_SEQ is 3, which is part 3, and SKYPILOT_NODE_RANK is 3, which is part 4: unset"},
+		{"auto", "index=5 own=7 owns=8",
+			"JOB_COMPLETION_INDEX is 5, which is part 6, and GGFORGE_PART is 7, which is part 7: unset one of them"},
+		{"auto", "index=8 owns=8", "JOB_COMPLETION_INDEX is 8, want 0 to 7"},
 		{"auto", "id=x min=1 count=1", taskID + ` is "x", want a number`},
 		{"auto", "id=1 count=1", least + " is not set"},
 		{"auto", "id=1 min=1", count + " is not set"},
@@ -66,12 +103,12 @@ func TestParse(t *testing.T) {
 		{"auto", "id=2 min=1 max=5 count=3 step=2", "not one of the array"},
 		{"auto", "id=1 min=1 count=0", count + " is 0, want 1 to 100000"},
 		{"auto", "id=1 min=1 count=100001", count + " is 100001, want 1 to 100000"},
-		{"auto/16", "", "neither is set"},
-		{"auto/16", "id=1 index=0", "both"},
+		{"auto/16", "", "no number of a task"},
+		{"auto/16", "id=1 index=1", taskID + " is 1, which is part 1, and JOB_COMPLETION_INDEX is 1, which is part 2"},
 		{"auto/16", "id=0", taskID + " is 0, want 1 to 16"},
 		{"auto/16", "id=17", taskID + " is 17, want 1 to 16"},
-		{"auto/16", "index=16", index + " is 16, want 0 to 15"},
-		{"auto/16", "index=-1", index + ` is "-1", want a number`},
+		{"auto/16", "index=16", "JOB_COMPLETION_INDEX is 16, want 0 to 15"},
+		{"auto/16", "index=-1", `JOB_COMPLETION_INDEX is "-1", want a number`},
 	} {
 		p, err := Parse(c.text, env(c.env))
 		switch {
@@ -110,9 +147,14 @@ func FuzzParse(f *testing.F) {
 		f.Add(text, "5", "1", "8", "8", "1", "")
 	}
 	f.Add("auto", "9223372036854775807", "0", "9", "100000", "2147483647", "")
-	f.Add("auto/3", "", "", "", "", "", "2")
-	f.Fuzz(func(t *testing.T, text, id, from, to, n, apart, pod string) {
-		set := map[string]string{taskID: id, least: from, most: to, count: n, step: apart, index: pod}
+	f.Add("auto/3", "", "", "", "", "", "AWS_BATCH_JOB_ARRAY_INDEX=2 AWS_BATCH_JOB_ARRAY_SIZE=3")
+	f.Add("auto", "", "", "", "", "", "GGFORGE_PART=2 GGFORGE_PARTS=3 PARALLEL_SEQ=2 SKYPILOT_NODE_RANK=1")
+	f.Fuzz(func(t *testing.T, text, id, from, to, n, apart, others string) {
+		set := map[string]string{taskID: id, least: from, most: to, count: n, step: apart}
+		for _, word := range strings.Fields(others) {
+			name, value, _ := strings.Cut(word, "=")
+			set[name] = value
+		}
 		p, err := Parse(text, func(name string) string { return set[name] })
 		if err != nil {
 			if !errors.Is(err, fault.Usage) || p != (Part{}) {
@@ -128,4 +170,29 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%v is %v as text, %v", p, again, err)
 		}
 	})
+}
+
+// TestDocumented compares the table with the one in docs/clusters.md, and the help with the table.
+func TestDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../../docs/clusters.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range Schedulers {
+		of := "`auto/N`"
+		if s.Count != "" {
+			of = "`" + s.Count + "`"
+		}
+		row := fmt.Sprintf("| %s | `%s` | %d | %s |", s.Name, s.Index, s.First, of)
+		if !strings.Contains(string(doc), "\n"+row) {
+			t.Errorf("docs/clusters.md has no row %s", row)
+		}
+		words := strings.Fields(s.Name)
+		if i := slices.Index(words, "of"); i > 0 {
+			words = words[i+1:]
+		}
+		if name := words[0]; s.Index != Own && !strings.Contains(AutoHelp, name) {
+			t.Errorf("the help has no %s: %s", name, AutoHelp)
+		}
+	}
 }

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const module = "ggforge/"
+
+// source is a package of the module.
+type source struct {
+	ImportPath, Dir                             string
+	Imports, TestImports, XTestImports          []string
+	EmbedFiles, TestEmbedFiles, XTestEmbedFiles []string
+	sum                                         []byte   // of its files
+	fuzz                                        []string // fuzz targets
+}
+
+// sources has all packages of the module by their import paths.
+type sources map[string]*source
+
+func listSources() (sources, error) {
+	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,Imports,TestImports,XTestImports,EmbedFiles,TestEmbedFiles,"+
+		"XTestEmbedFiles", "./...")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	all := sources{}
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		p := new(source)
+		if err := d.Decode(p); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if err := p.read(); err != nil {
+			return nil, err
+		}
+		all[p.ImportPath] = p
+	}
+}
+
+// read takes the sum of the package's files, of those for other systems and builds, too.
+func (p *source) read() error {
+	files, err := filepath.Glob(filepath.Join(p.Dir, "*.go"))
+	if err != nil {
+		return err
+	}
+	for _, list := range [][]string{p.EmbedFiles, p.TestEmbedFiles, p.XTestEmbedFiles} {
+		for _, name := range list {
+			files = append(files, filepath.Join(p.Dir, name))
+		}
+	}
+	h := sha256.New()
+	for _, name := range slices.Sorted(slices.Values(files)) {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(h, "%s %d\n", strings.TrimPrefix(name, p.Dir), len(data))
+		h.Write(data)
+		if strings.HasSuffix(name, "_test.go") {
+			for _, m := range fuzzTarget.FindAllSubmatch(data, -1) {
+				p.fuzz = append(p.fuzz, string(m[1]))
+			}
+		}
+	}
+	p.sum = h.Sum(nil)
+	return nil
+}
+
+// code returns the SHA-256 of the packages, with their tests, of what they import, and of other files.
+func (all sources) code(packages []string, files ...string) (string, error) {
+	needed := map[string]bool{}
+	var visit func(path string, tests bool) error
+	visit = func(path string, tests bool) error {
+		p := all[path]
+		if p == nil {
+			return fmt.Errorf("no package %s", path)
+		}
+		lists := [][]string{p.Imports}
+		if tests {
+			lists = append(lists, p.TestImports, p.XTestImports)
+		}
+		for _, list := range lists {
+			for _, name := range list {
+				if strings.HasPrefix(name, module) && !needed[name] {
+					needed[name] = true
+					if err := visit(name, false); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		return nil
+	}
+	for _, path := range packages {
+		needed[path] = true
+	}
+	for _, path := range packages {
+		if err := visit(path, true); err != nil {
+			return "", err
+		}
+	}
+	h := sha256.New()
+	for _, path := range slices.Sorted(maps.Keys(needed)) {
+		fmt.Fprintf(h, "%s %x\n", path, all[path].sum)
+	}
+	for _, name := range append([]string{"go.mod", "go.sum"}, files...) {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s %x\n", name, sha256.Sum256(data))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:12]), nil
+}

@@ -1,0 +1,322 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// step is something whose count has to be reached.
+type step struct {
+	name, group string
+	want, first int64 // the count, and the size of the first slice
+	unit        string
+	code        string  // see sources.code
+	binary      *binary // that run needs
+	run         func(ctx context.Context, j *job) (record, error)
+}
+
+// binary is a program that is built once for each code.
+type binary struct {
+	name     string
+	commands func(path string) [][]string
+}
+
+// tests returns the binary of a package's tests.
+func tests(pkg string, flags ...string) *binary {
+	return &binary{pkg + strings.Join(flags, ""), func(path string) [][]string {
+		return [][]string{slices.Concat([]string{"go", "test", "-vet=off", "-c"}, flags, []string{"-o", path, pkg})}
+	}}
+}
+
+const (
+	wantKills   = 250 // of each job of test/soak
+	wantFuzz    = 10_000_000
+	wantParity  = 100_000_000
+	wantMutants = 20_000
+)
+
+// slow are fuzz targets that are no readers of files, or of which an execution takes milliseconds.
+var slow = map[string]int64{
+	"publish/submit FuzzScript":           10_000, // a shell runs each script
+	"quants FuzzArch":                     100_000,
+	"quants FuzzCodebookParity":           100_000, // random sub-blocks are compared in greater numbers
+	"quants FuzzParityIQ4":                100_000,
+	"quants FuzzParityMin":                100_000,
+	"quants FuzzParityScaleMin":           100_000,
+	"quants FuzzParitySym":                100_000,
+	"quants FuzzQuantize":                 100_000,
+	"internal/kernel/gemm FuzzMultiply":   1_000_000,
+	"internal/kernel/gemm FuzzTransposed": 1_000_000,
+	"internal/kernel/vecmath FuzzMulAdd":  1_000_000,
+	"internal/kernel/vecmath FuzzVectors": 1_000_000,
+	"checkpoint/precision FuzzDecoders":   1_000_000,
+	"checkpoint/precision FuzzScaled":     1_000_000,
+}
+
+var fuzzTarget = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(`)
+
+// parity are the types of which TestRandomParity compares sub-blocks; the others have no search that leaves out
+// candidates, and have a hundredth of the count.
+var (
+	parity       = []string{"IQ1_S", "IQ1_M", "Q3_K", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"}
+	parityOthers = []string{"Q2_K", "Q4_K", "Q5_K", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4", "NVFP4", "TQ1_0"}
+)
+
+// programs are make targets, which run once; a case is a test without subtests.
+var programs = []struct {
+	target, what string
+	packages     []string
+}{
+	{"kubernetes", "manifests are valid by the schemas of Kubernetes", []string{"test/interop"}},
+	{"slurm", "a real Slurm, whose tasks are killed", []string{"test/interop"}},
+	{"readers", "readers of others", []string{"test/interop"}},
+	{"wine", "commands for Windows, under Wine", []string{"test/interop"}},
+	{"s3", "a real MinIO, which is killed, as our processes are", []string{"test/interop"}},
+	{"growth", "memory and time for inputs of n and of 8n elements", []string{"test/defects"}},
+	{"pairs", "every two features in one folder", []string{"test/pairs"}},
+	{"reproducible", "two builds of a commit have the same bytes", []string{"test/release"}},
+}
+
+var commands = []string{"cmd/ggconv", "cmd/ggquant", "cmd/ggeval", "cmd/ggtool"}
+
+// plan returns all steps.
+func plan() ([]*step, error) {
+	all, err := listSources()
+	if err != nil {
+		return nil, err
+	}
+	var steps []*step
+	add := func(s *step, packages []string, files ...string) {
+		for i, p := range packages {
+			packages[i] = module + p
+		}
+		var e error
+		if s.code, e = all.code(packages, files...); e != nil {
+			err = e
+		}
+		steps = append(steps, s)
+	}
+	add(&step{name: "faults", group: "faults", want: shares, first: 1, unit: "shares of all faults",
+		binary: tests("./test/faulttest"), run: faults}, []string{"test/faulttest"})
+	jobs, e := output("go", "run", "./test/soak", "-list")
+	if e != nil {
+		return nil, e
+	}
+	soak := &binary{"soak", func(path string) [][]string {
+		list := [][]string{{"go", "build", "-trimpath", "-o", path, "./test/soak"}}
+		for _, c := range commands {
+			list = append(list, []string{"go", "build", "-trimpath", "-o", path + ".bin/" + filepath.Base(c), "./" + c})
+		}
+		return list
+	}}
+	for name := range strings.Lines(jobs) {
+		name = strings.TrimSpace(name)
+		add(&step{name: "kills: " + name, group: "kills", want: wantKills, first: 10, unit: "kills", binary: soak,
+			run: func(ctx context.Context, j *job) (record, error) { return kills(ctx, j, name) }},
+			append([]string{"test/soak"}, commands...))
+	}
+	for _, p := range programs {
+		add(&step{name: "make " + p.target, group: "programs", want: 1, first: 1, unit: "runs",
+			run: func(ctx context.Context, j *job) (record, error) { return target(ctx, j, p.target) }},
+			slices.Concat(p.packages, commands), "Makefile")
+	}
+	add(&step{name: "mutants", group: "mutants", want: wantMutants, first: 1, unit: "mutants",
+		binary: tests("./test/mutate"), run: mutants}, []string{"test/mutate"})
+	for i, typ := range slices.Concat(parity, parityOthers) {
+		want := int64(wantParity)
+		if i >= len(parity) {
+			want /= 100
+		}
+		add(&step{name: "parity " + typ, group: "parity", want: want, first: 100_000, unit: "sub-blocks",
+			binary: tests("./quants"),
+			run:    func(ctx context.Context, j *job) (record, error) { return random(ctx, j, typ) }}, []string{"quants"})
+	}
+	used := map[string]bool{}
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		p := all[path]
+		short := strings.TrimPrefix(path, module)
+		for _, name := range slices.Sorted(slices.Values(p.fuzz)) {
+			want := int64(wantFuzz)
+			if n, ok := slow[short+" "+name]; ok {
+				want, used[short+" "+name] = n, true
+			}
+			// Only our own packages count what is reached. With all others, as go test -fuzz has it, an execution costs
+			// several times as much.
+			add(&step{name: "fuzz " + short + " " + name, group: "fuzz", want: want, first: min(10_000, want/20),
+				unit: "executions", binary: tests("./"+short, "-gcflags=ggforge/...=-d=libfuzzer"),
+				run: func(ctx context.Context, j *job) (record, error) { return fuzz(ctx, j, path, p.Dir, name) }},
+				[]string{short})
+		}
+	}
+	for name := range slow {
+		if !used[name] {
+			return nil, fmt.Errorf("there is no fuzz target %s", name)
+		}
+	}
+	return steps, err
+}
+
+// shares is how many slices have all faults together.
+const shares = 64
+
+var faultsDone = regexp.MustCompile(`(\d+) faults in (\d+) scenes: (\d+) runs failed, (\d+) succeeded`)
+
+// faults has every call of a share fail.
+func faults(ctx context.Context, j *job) (record, error) {
+	share := fmt.Sprintf("%d/%d", j.index, shares)
+	err := j.command(ctx, "test/faulttest", nil, j.path(), "-test.run", "^TestFaults$", "-test.v", "-test.timeout", "0",
+		"-faults.all", "-faults.share", share).Run()
+	text, e := j.text()
+	if e != nil {
+		return record{}, e
+	}
+	m := faultsDone.FindStringSubmatch(text)
+	if err != nil || m == nil {
+		return record{}, fmt.Errorf("share %s: %w", share, err)
+	}
+	return record{Done: 1, Figures: map[string]int64{"faults": number(m[1]), "scenes": number(m[2]),
+		"failed runs": number(m[3]), "right runs": number(m[4])}}, nil
+}
+
+func number(s string) int64 {
+	n, _ := strconv.ParseInt(s, 10, 64)
+	return n
+}
+
+// kills kills the commands of a job of test/soak.
+func kills(ctx context.Context, j *job, name string) (record, error) {
+	cmd := j.command(ctx, ".", nil, j.path(), "-bin", j.path()+".bin", "-kills", fmt.Sprint(j.n), "-json",
+		"-seed", fmt.Sprint(1+j.index), "-jobs", "^"+regexp.QuoteMeta(name)+"$")
+	cmd.Stdout = nil
+	out, err := cmd.Output()
+	if err != nil {
+		return record{}, err
+	}
+	r := record{Figures: map[string]int64{}}
+	if err := json.Unmarshal(out, &r.Figures); err != nil {
+		return r, err
+	}
+	r.Done = r.Figures["kills"]
+	return r, nil
+}
+
+var (
+	result  = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): (\S+)`)
+	nothing = regexp.MustCompile(`(?m)^(.*: nothing (?:run|read|counted).*)$`)
+)
+
+// target runs a make target and counts the cases in what it prints. One that cannot run here prints why.
+func target(ctx context.Context, j *job, name string) (record, error) {
+	err := j.command(ctx, ".", nil, "make", "--no-print-directory", name).Run()
+	text, e := j.text()
+	if e != nil {
+		return record{}, e
+	}
+	if m := nothing.FindStringSubmatch(text); m != nil && err == nil {
+		return record{Note: m[1]}, nil
+	}
+	r := record{Done: 1, Figures: cases(text)}
+	if r.Failed = r.Figures["fail"]; err != nil {
+		return r, err
+	}
+	if r.Figures["pass"] == 0 && r.Figures["skip"] > 0 {
+		return record{Note: "skipped"}, nil
+	}
+	return r, nil
+}
+
+// cases counts tests without subtests in what go test -v prints, by their outcome.
+func cases(text string) map[string]int64 {
+	inner, n := map[string]bool{}, map[string]int64{}
+	all := lines(text, result)
+	for _, m := range all {
+		for i := strings.LastIndexByte(m[2], '/'); i > 0; i = strings.LastIndexByte(m[2][:i], '/') {
+			inner[m[2][:i]] = true
+		}
+	}
+	for _, m := range all {
+		if !inner[m[2]] {
+			n[strings.ToLower(m[1])]++
+		}
+	}
+	return n
+}
+
+var mutantsDone = regexp.MustCompile(`(\d+) mutants in `)
+
+// mutants runs one mutant of every made-up model for each of the count; a model without weights has fewer.
+func mutants(ctx context.Context, j *job) (record, error) {
+	err := j.command(ctx, "test/mutate", nil, j.path(), "-test.run", "^TestMutants$", "-test.v", "-test.timeout", "0",
+		"-mutants", "1", "-seed", fmt.Sprint(1+j.index)).Run()
+	text, e := j.text()
+	if e != nil {
+		return record{}, e
+	}
+	m := mutantsDone.FindStringSubmatch(text)
+	if err != nil || m == nil {
+		return record{}, fmt.Errorf("seed %d: %w", 1+j.index, err)
+	}
+	return record{Done: number(m[1])}, nil
+}
+
+// random compares encoders on random sub-blocks of a type.
+func random(ctx context.Context, j *job, typ string) (record, error) {
+	err := j.command(ctx, "quants", nil, j.path(), "-test.run", "^TestRandomParity$", "-test.v", "-test.timeout", "0",
+		"-parity.types", typ, "-parity.subblocks", fmt.Sprint(j.n), "-parity.seed", fmt.Sprint(1+j.index)).Run()
+	text, e := j.text()
+	if err != nil || e != nil {
+		return record{}, fmt.Errorf("seed %d: %w", 1+j.index, cmp.Or(err, e))
+	}
+	if cases(text)["pass"] != 1 {
+		return record{Note: "no vector kernels"}, nil
+	}
+	return record{Done: j.n}, nil
+}
+
+var (
+	executions = regexp.MustCompile(`execs: (\d+)`)
+	interest   = regexp.MustCompile(`new interesting: (\d+) \(total: (\d+)\)`)
+)
+
+// fuzz runs a target. Inputs that reach something new are kept in DIR/corpus, those that fail in testdata/fuzz of the
+// package.
+func fuzz(ctx context.Context, j *job, pkg, dir, name string) (record, error) {
+	corpus, err := filepath.Abs(filepath.Join(j.dir, "corpus", pkg))
+	if err != nil {
+		return record{}, err
+	}
+	if err := os.MkdirAll(corpus, 0o777); err != nil {
+		return record{}, err
+	}
+	for try := 1; ; try++ {
+		err = j.command(ctx, dir, []string{"GOMAXPROCS=1", "GOGC=1000"}, j.path(), "-test.run", "^$",
+			"-test.fuzz", "^"+name+"$", "-test.parallel", "1", "-test.fuzztime", fmt.Sprintf("%dx", j.n),
+			"-test.fuzzminimizetime", "1x", "-test.fuzzcachedir", corpus).Run()
+		text, e := j.text()
+		if e != nil {
+			return record{}, e
+		}
+		// The fuzzer now and then takes its own time limit for a failure of the target: then there is no input that fails.
+		if err != nil && try == 1 && strings.Contains(text, "context deadline exceeded") &&
+			!strings.Contains(text, "testdata/fuzz") {
+			continue
+		}
+		r := record{Figures: map[string]int64{}}
+		if m := lines(text, executions); m != nil {
+			r.Done = number(m[len(m)-1][1])
+		}
+		if m := lines(text, interest); m != nil {
+			r.Figures["new"], r.Figures["inputs"] = number(m[len(m)-1][1]), number(m[len(m)-1][2])
+		}
+		return r, err
+	}
+}
