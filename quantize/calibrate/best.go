@@ -20,7 +20,7 @@ import (
 // as it would be written without calibration; all tensors with inputs whose type changes are encoded. With
 // Options.Gradients and Feedback, rows of a matrix correct for the errors of those before them.
 //
-// Memory: that of eval.Model.Pair, and for each distinct input of a layer, or of an expert, 16 bytes for each pair of
+// Memory: that of eval.Model.Pair, and for each distinct input of a layer, or of an expert, 20 bytes for each pair of
 // columns in the same range; for the matrix that is encoded, 8 bytes for each pair of rows in the same range (MaxRows)
 // and 8 bytes for each weight of a range. Before it, if Options.Gradients are wanted, that of eval.Model.Backward, and
 // 4 bytes for each pair of rows in the same range of the matrices of a layer or of an expert.
@@ -175,7 +175,7 @@ func (c *best) resume(base, out *eval.Model, targets []Target) error {
 	if err != nil {
 		return err
 	}
-	id, err := runID(c.ctx, base, c.opt, fmt.Sprintf("%s best two-sided %v %d %s", tokensHash(c.opt.Run.Tokens),
+	id, err := runID(c.ctx, base, c.opt, fmt.Sprintf("%s best shares %v %d %s", tokensHash(c.opt.Run.Tokens),
 		c.opt.Share, c.opt.MaxRows, made))
 	if err != nil {
 		return err

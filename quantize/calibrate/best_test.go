@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -321,5 +322,58 @@ func TestBestErrors(t *testing.T) {
 	}
 	if left, err := os.ReadDir(opt.Dir); err != nil || len(left) > 0 {
 		t.Errorf("leftover files: %v, %v", left, err)
+	}
+}
+
+// TestReliable checks the share of a target correction on inputs whose errors are known functions of the inputs, chance,
+// and the sum of both: the corrected rows have errors on other tokens that are close to the least that any share gives.
+func TestReliable(t *testing.T) {
+	ctx := context.Background()
+	const n, runs, rows = 64, 4, 40
+	for _, c := range []struct {
+		name          string
+		known, chance float32
+		from, to      float32
+	}{
+		{"a function of the inputs", 0.1, 0, 0.98, 1},
+		{"chance", 0, 0.1, 0, 0.3},
+		{"both", 0.01, 0.1, 0.2, 0.7},
+	} {
+		r := rand.New(rand.NewPCG(1, 2))
+		y := make([]float32, (runs*runRows-100)*n)
+		for i := range y {
+			y[i] = float32(r.NormFloat64())
+		}
+		x := make([]float32, len(y))
+		for i := range x {
+			x[i] = y[i] + float32(c.known*y[i/n*n+(i+1)%n]) + float32(c.chance*float32(r.NormFloat64()))
+		}
+		in, shift := NewMomentSums(n, 1), NewCrossMoments(n, 1)
+		if err := in.AddColumns(ctx, y, n, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := shift.AddColumns(ctx, x, y, n, 0); err != nil {
+			t.Fatal(err)
+		}
+		m, err := in.Moments(ctx, 0.01)
+		if err != nil {
+			t.Fatal(err)
+		}
+		correction, err := NewTargetCorrection(ctx, m, shift, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := weights(rows * n)
+		z := make([]float32, rows*n)
+		if err := correction.shift(ctx, z, correction.d, w, n, rows); err != nil {
+			t.Fatal(err)
+		}
+		share, err := correction.reliable(ctx, z, w, n, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !(share >= c.from && share <= c.to) {
+			t.Errorf("%s: share %v, want %v to %v", c.name, share, c.from, c.to)
+		}
 	}
 }

@@ -40,7 +40,7 @@ type Options struct {
 	Gradients int
 	// Collect, if set, gets the inputs of the base model in the same forward pass, for an importance matrix.
 	Collect *eval.Collector
-	// Share scales the target correction of Best; 0 means 1.
+	// Share scales the target correction of Best, beyond what TargetCorrection takes as chance; 0 means 1.
 	Share float64
 	// Shared, if set, caches results of the base model for the next Best of another output, with the same options but
 	// State. It saves time only.

@@ -11,10 +11,12 @@ import (
 )
 
 // CrossMoments sums y (x-y)ᵀ over tokens, x the inputs of a layer in the base model and y those in the quantized
-// model. Memory: n² values, 2048 n for pending rows, and 2048 n more while these are added.
+// model. Memory: 2 n² values, 2048 n for pending rows, and 2048 n more while these are added.
 type CrossMoments struct {
 	n, rows, pendingRows int
 	d                    []float32    // [n, n]: of y, of x-y
+	half                 []float32    // the same of every second run of rows, nil before the first of them
+	halfRows             int          // in half
 	pending              [2][]float32 // [n, pendingStride]: pending rows of y and of x-y, transposed
 	scratches            []scratch    // of each worker
 }
@@ -68,6 +70,12 @@ func (s *CrossMoments) flush(ctx context.Context) error {
 		return err
 	}
 	n, tiles := s.n, len(p.left)
+	second := (s.rows-1)/runRows%2 == 1
+	if second {
+		if s.halfRows += s.pendingRows; s.half == nil {
+			s.half = make([]float32, n*n)
+		}
+	}
 	err := parallel.For(ctx, len(s.scratches), tiles*tiles, func(i, worker int) error {
 		r, a, b := &s.scratches[worker], i/tiles*tile, i%tiles*tile
 		rows, columns := min(tile, n-a), min(tile, n-b)
@@ -75,6 +83,9 @@ func (s *CrossMoments) flush(ctx context.Context) error {
 		gemm.Multiply(&r.scratch, y, columns, &p.left[i/tiles], &p.right[i%tiles], columns)
 		for k := range rows {
 			vecmath.Add(s.d[(a+k)*n+b:][:columns], y[k*columns:][:columns])
+			if second {
+				vecmath.Add(s.half[(a+k)*n+b:][:columns], y[k*columns:][:columns])
+			}
 		}
 		return nil
 	})
@@ -84,18 +95,25 @@ func (s *CrossMoments) flush(ctx context.Context) error {
 
 // TargetCorrection replaces the target of a row of weights by the one that gives the base model's outputs from the
 // quantized model's inputs y (asymmetric calibration, GPTAQ): w' = w + share * w C (H+λ)⁻¹, H = E[y yᵀ],
-// C = E[(x-y) yᵀ]. But for damping, w' minimizes E[(w'y - wx)²].
+// C = E[(x-y) yᵀ]. But for damping and share, w' minimizes E[(w'y - wx)²].
+//
+// What the correction takes from that error is in part chance: what C of these tokens takes and C of others does not.
+// With C of every second run of tokens and C of the others, the cross product w C₁ (H+λ)⁻¹ C₂ᵀ wᵀ estimates the part
+// that other tokens have, too. Its ratio to w C (H+λ)⁻¹ Cᵀ wᵀ, at most 1, is the factor for the least error on other
+// tokens.
 type TargetCorrection struct {
 	n     int
 	share float32
 	d     []float32 // [n, n]: Cᵀ
+	half  []float32 // the same of a part of the tokens, nil if there is no other part
+	part  float64   // its share of the tokens
 	lower []float32 // [n, n]: L with L Lᵀ = H+λ
 	// inverses has, for each block of columns, the inverse of the block of L on the diagonal, and its transpose.
 	inverses   [][2][]float32
 	scratches  []scratch
 	transposed [][]float32 // of each worker
 	left       gemm.Panels
-	t, y       []float32
+	t, y, z    []float32
 }
 
 // NewTargetCorrection returns the correction for the damped moments of y. It takes over the memory of s, to which
@@ -110,6 +128,10 @@ func NewTargetCorrection(ctx context.Context, m *Moments, s *CrossMoments, share
 		scratches:  s.scratches,
 		transposed: make([][]float32, len(s.scratches))}
 	vecmath.Scale(v.d, v.d, float32(1/float64(max(1, s.rows))))
+	if s.half != nil {
+		v.half, v.part = s.half, float64(s.halfRows)/float64(s.rows)
+		vecmath.Scale(v.half, v.half, float32(1/float64(s.halfRows)))
+	}
 	for i := range v.n {
 		copy(v.lower[i*v.n:][:i+1], m.h[i*v.n:])
 	}
@@ -129,30 +151,66 @@ func NewTargetCorrection(ctx context.Context, m *Moments, s *CrossMoments, share
 	return v, nil
 }
 
+// sampled is how many rows of weights there are for each one that decides about the share of the correction.
+const sampled = 16
+
 // CorrectTarget replaces columns [from, from+n) of rows of ld weights.
 func (m *TargetCorrection) CorrectTarget(ctx context.Context, w []float32, ld, from int) error {
 	n := m.n
 	for ; len(w) > 0; w = w[min(len(w), batchRows*ld):] {
 		rows := min(batchRows, len(w)/ld)
 		t := buffer.Resize(&m.t, rows*n)
-		m.left.Pack(w[from:], ld, rows, n)
-		if err := m.multiply(ctx, t, n, rows, func(c, count, worker int) {
-			m.scratches[worker].right.PackRight(m.d[c*n:], n,
-				count, n)
-		}); err != nil {
+		if err := m.shift(ctx, t, m.d, w[from:], ld, rows); err != nil {
 			return err
 		}
-		if err := m.solve(ctx, t, rows); err != nil {
+		share, err := m.reliable(ctx, t, w[from:], ld, rows)
+		if err != nil {
+			return err
+		}
+		if err := m.backward(ctx, t, rows); err != nil {
 			return err
 		}
 		if err := m.each(ctx, rows, func(r int) {
-			vecmath.AddScaled(w[r*ld+from:][:n], t[r*n:][:n],
-				m.share)
+			vecmath.AddScaled(w[r*ld+from:][:n], t[r*n:][:n], m.share*share)
 		}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// shift sets rows t to z with z Lᵀ = w C, for d = Cᵀ.
+func (m *TargetCorrection) shift(ctx context.Context, t, d, w []float32, ld, rows int) error {
+	n := m.n
+	m.left.Pack(w, ld, rows, n)
+	if err := m.multiply(ctx, t, n, rows, func(c, count, worker int) {
+		m.scratches[worker].right.PackRight(d[c*n:], n, count, n)
+	}); err != nil {
+		return err
+	}
+	return m.forward(ctx, t, rows)
+}
+
+// reliable returns the part of the correction of rows w that other tokens have, too. t is what shift makes of them.
+func (m *TargetCorrection) reliable(ctx context.Context, t, w []float32, ld, rows int) (float32, error) {
+	if m.half == nil {
+		return 1, nil
+	}
+	n, some := m.n, (rows+sampled-1)/sampled
+	z := buffer.Resize(&m.z, some*n)
+	if err := m.shift(ctx, z, m.half, w, sampled*ld, some); err != nil {
+		return 0, err
+	}
+	cross, all := 0.0, 0.0
+	for i := range some {
+		z, t := z[i*n:][:n], t[i*sampled*n:][:n]
+		cross += (vecmath.SumProducts(t, z) - float64(m.part*vecmath.SumSquares(z, 0))) / (1 - m.part)
+		all += vecmath.SumSquares(t, 0)
+	}
+	if all == 0 {
+		return 1, nil
+	}
+	return float32(min(1, max(0, cross/all))), nil
 }
 
 func (m *TargetCorrection) each(ctx context.Context, rows int, f func(r int)) error {
@@ -172,9 +230,9 @@ func (m *TargetCorrection) multiply(ctx context.Context, y []float32, columns, r
 	})
 }
 
-// solve sets rows t to t (L Lᵀ)⁻¹ in blocks of columns: forward to z with z Lᵀ = t, then backward to y with y L = z.
-// Each block is subtracted from the other columns in one product.
-func (m *TargetCorrection) solve(ctx context.Context, t []float32, rows int) error {
+// forward sets rows t to z with z Lᵀ = t in blocks of columns, each of which is subtracted from the other columns in one
+// product.
+func (m *TargetCorrection) forward(ctx context.Context, t []float32, rows int) error {
 	n := m.n
 	for at := 0; at < n; at += visitColumns {
 		w := min(visitColumns, n-at)
@@ -188,6 +246,12 @@ func (m *TargetCorrection) solve(ctx context.Context, t []float32, rows int) err
 			return err
 		}
 	}
+	return nil
+}
+
+// backward is forward for y with y L = t.
+func (m *TargetCorrection) backward(ctx context.Context, t []float32, rows int) error {
+	n := m.n
 	for at := (n - 1) / visitColumns * visitColumns; at >= 0; at -= visitColumns {
 		w := min(visitColumns, n-at)
 		if err := m.times(ctx, t, rows, at, w, m.inverses[at/visitColumns][1]); err != nil {
