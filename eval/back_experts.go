@@ -38,8 +38,18 @@ func (s *stream) backExperts(b *branch, h, d []float32) error {
 		dl, dx := buffer.Resize(&r.mid, rows*x.n), buffer.Resize(&s.y, rows*width)
 		if err := s.eachRows(rows, func(a, b int) {
 			for t := a; t < b; t++ {
-				at := (from + t) * x.used
-				x.back(dl[t*x.n:][:x.n], dw[at:][:x.used], chosen[at:][:x.used], logits[t*x.n:][:x.n])
+				at, dl := (from+t)*x.used, dl[t*x.n:][:x.n]
+				dw, chosen, scores := dw[at:][:x.used], chosen[at:][:x.used], logits[t*x.n:][:x.n]
+				next, by := 0, float32(0)
+				if r.g.Choices {
+					next, by = x.choiceGradient(dw, chosen, scores)
+					by *= randomSign(r.firstToken+from+t, x.router.name)
+				}
+				x.back(dl, dw, chosen, scores)
+				if by != 0 {
+					dl[chosen[len(chosen)-1].expert] += by
+					dl[next] -= by
+				}
 			}
 		}); err != nil {
 			return err

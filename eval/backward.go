@@ -24,6 +24,9 @@ type Gradients struct {
 	// model's probabilities from Base's, for the same positions.
 	Loss func(at int, logits, d []float32) (float64, error)
 	Base *Model
+	// Choices adds the cost of another choice of experts to that of the loss, for a Loss whose gradients are samples of
+	// its curvature: a gradient of random sign at a token's router, larger the closer the choice was.
+	Choices bool
 	// Linear is called for each linear layer.
 	Linear func(LinearGradient) error
 	// States is called with the gradient w.r.t. the residual stream before a layer, [tokens, Width], for tokens from

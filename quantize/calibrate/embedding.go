@@ -72,6 +72,7 @@ func (e *encoder) errors(r *eval.Model) (*Moments, error) {
 	opt.Only = func(s string) bool { return s == name }
 	opt.Linear = func(c *Curvature) error { output = c; return nil }
 	if o := e.outputs; o != nil {
+		opt.Choices = true
 		opt.Outputs = func(in eval.LinearGradient) error { return o.add(e.ctx, in) }
 	}
 	rows, err := Fisher(e.ctx, m, opt)

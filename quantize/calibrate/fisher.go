@@ -40,6 +40,8 @@ type FisherOptions struct {
 	Chunks int
 	// MaxColumns is the largest size of F; 0 means 8192.
 	MaxColumns int
+	// Choices is eval.Gradients.Choices.
+	Choices bool
 	// Only selects the tensors for Linear; nil for all.
 	Only func(name string) bool
 	// Linear, if set, is called for each matrix with inputs, from the last layer to the first. It may keep the
@@ -75,7 +77,8 @@ func Fisher(ctx context.Context, m *model.Model, opt FisherOptions) (*Curvature,
 		f.tensors[m.Tensors[i].Name] = i
 	}
 	f.together = opt.Chunks == 0 || opt.Chunks*opt.Run.Chunk >= f.n
-	g := eval.Gradients{Run: opt.Run, Chunks: opt.Chunks, Loss: SampleGradient, Embeddings: f.embeddings}
+	g := eval.Gradients{Run: opt.Run, Chunks: opt.Chunks, Loss: SampleGradient, Choices: opt.Choices,
+		Embeddings: f.embeddings}
 	g.First, g.Inputs, g.Progress = 0, nil, nil
 	if opt.Progress != nil {
 		g.Progress = func(p eval.Progress) { opt.Progress(p.Done) }
