@@ -107,7 +107,7 @@ func submitKueueCommand() *cli.Command {
 			"the label of a queue, until Kueue admits them. It may admit the parts with fewer pods at\n" +
 			"the same time than --at-once.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Examples: []string{"ggtool submit kueue --queue Q --parts 9 --image I --claim C -- ggconv X X.gguf"},
+			Examples: []string{"ggtool submit kueue --queue Q --parts 9 --image I --claim C -- ggconv X Y"},
 			Result:   tool.Prints[submitResult](),
 		}.Metadata(),
 		Flags: kubernetesFlags(tool.Flag{Name: "queue", Value: tool.Text, Effect: tool.SetsBytes, Category: "Kueue",
