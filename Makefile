@@ -1,4 +1,4 @@
-# Targets: build man demo card test check fuzz pairs encode trust growth parity-long bench instructions gobench release reproducible publish lint readers wine slurm kubernetes golden architectures evaluation quality configs interop mutate clean
+# Targets: build man demo card test check fuzz pairs encode trust growth parity-long bench instructions gobench release reproducible publish lint readers wine slurm kubernetes schedulers golden architectures evaluation quality configs interop mutate clean
 
 # The toolchain with vector kernels. A plain `go build ./...` works with any Go
 # that go.mod allows and gives the scalar build, whose bytes are the same.
@@ -13,6 +13,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.1
 KUBECTLVALIDATE := sigs.k8s.io/kubectl-validate@v0.0.4
+ARGO := github.com/argoproj/argo-workflows/v4@v4.0.5
 NFPM       := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 
 # The project's page, under which releases are.
@@ -25,7 +26,7 @@ ORACLE_SHARED ?= ../shared
 HAVE_ORACLE   := $(wildcard $(ORACLE_ROOT)/usr/bin/llama-quantize)
 INTEROP        = ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin)
 
-.PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz trust growth parity-long faults soak mutate importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint readers wine slurm kubernetes clean
+.PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz trust growth parity-long faults soak mutate importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint readers wine slurm kubernetes schedulers clean
 
 build:
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(COMMANDS:%=./cmd/%)
@@ -299,11 +300,21 @@ slurm: build
 	cd test/interop && GGFORGE_BIN=$(abspath bin) slurm/with-cluster $(abspath out/slurm.test) -test.v -test.run '^TestSlurm$$$(if $(RUN),/$(RUN))' -test.timeout 60m; \
 		code=$$?; test $$code = 0 || test $$code = 77
 
-# Compares manifests of ggtool submit with the schemas of Kubernetes, which the validator has in it; it is large.
+# Compares manifests of ggtool submit with the schemas of Kubernetes, which the validator has in it, and of Argo, and with
+# the rules of Argo's controller; both programs are large.
 kubernetes: build
-	mkdir -p out/validator
+	mkdir -p out/validator/argo
 	GOBIN=$(abspath out/validator) GOTOOLCHAIN=go1.27.4 go install $(KUBECTLVALIDATE)
-	$(SIMD) KUBERNETES_VALIDATOR='$(abspath out/validator)/kubectl-validate --version 1.30' GGFORGE_BIN=$(abspath bin) go test -count=1 -v ./test/interop -run '^TestKubernetes$$'
+	cp test/interop/schedulers/_argo/main.go out/validator/argo
+	cd out/validator/argo && export GOTOOLCHAIN=go1.27.4 GOFLAGS=-mod=mod && rm -f go.mod go.sum && go mod init argovalidate && \
+		go get $(ARGO) && go mod tidy && CGO_ENABLED=0 go build -o argovalidate . && mkdir -p crds && \
+		cp -f "$$(go list -m -f '{{.Dir}}' $(firstword $(subst @, ,$(ARGO))))/manifests/base/crds/full/argoproj.io_workflows.yaml" crds
+	$(SIMD) KUBERNETES_VALIDATOR='$(abspath out/validator)/kubectl-validate --version 1.30' ARGO_VALIDATOR='$(abspath out/validator/argo)' GGFORGE_BIN=$(abspath bin) go test -count=1 -v ./test/interop -run '^TestKubernetes$$'
+
+# Passes jobs of ggtool submit to the real CLIs of AWS and of the hub and to SkyPilot's schemas, where they can be had, and
+# runs them as the schedulers do, with killed processes. SKYPILOT is a checkout of SkyPilot.
+schedulers: build
+	$(SIMD) GGFORGE_BIN=$(abspath bin) ORACLE_ROOT=$(ORACLE_ROOT) SKYPILOT='$(SKYPILOT)' go test -count=1 -v ./test/interop -run '^Test(AWSBatch|HFJobs|SkyPilot|Simulated|Parallel|SchedulersQuote)$$'
 
 # Everything that is published of a version, in dist: test/release lists it. The version is the
 # one of the commit's tag and of CHANGELOG.md, else one marked as no release. The settings of the

@@ -26,11 +26,17 @@ import (
 
 // elsewhere are the tests that are left out, by the command that runs them.
 var elsewhere = map[string]string{
+	"TestAWSBatch":         "make schedulers",
+	"TestHFJobs":           "make schedulers",
 	"TestKubernetes":       "make kubernetes",
+	"TestParallel":         "make schedulers",
 	"TestObjects":          "make s3",
 	"TestPublishedConfigs": "make configs CONFIGS=FOLDER",
 	"TestReadersHeaders":   "make readers",
 	"TestReadersRun":       "make readers",
+	"TestSchedulersQuote":  "make schedulers",
+	"TestSimulated":        "make schedulers",
+	"TestSkyPilot":         "make schedulers",
 	"TestSlurm":            "make slurm",
 	"TestWine":             "make wine",
 	"TestWinePackages":     "make wine",
