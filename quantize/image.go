@@ -15,8 +15,8 @@ import (
 // branch auto_convert at 4dfc025: which weights are converted depends on the architecture (diffusion.Model.Keep), and
 // to which type on their names and the recipe alone. Whatever counts tensors counts them in the order of the file.
 
-// imageRoles give the role of a weight of an image model; the first row that matches wins. The fused projections are the
-// feed-forward network's second matrix (RoleDown) and those of attention.
+// imageRoles give the role of a weight of an image model; the first row that matches wins. The second matrix of a
+// feed-forward network counts as RoleDown.
 var imageRoles = []struct {
 	all  []nameTest
 	role Role

@@ -309,7 +309,8 @@ func TestImageRefused(t *testing.T) {
 		kind           error
 		text           string
 	}{
-		{"IQ4_XS", "", nil, fault.Unsupported, "recipe IQ4_XS has no rules for image and video models (flux): want one of Q4_0, "},
+		{"IQ4_XS", "", nil, fault.Unsupported,
+			"recipe IQ4_XS has no rules for image and video models (flux): want one of Q4_0, "},
 		{"IQ2_S", "", nil, fault.Unsupported, "has no rules"},
 		{"MXFP4", "", nil, fault.Unsupported, "has no rules"},
 		{"Q2_K_S", "", nil, ErrRefused, "needs an importance matrix"},
@@ -343,8 +344,8 @@ func TestImageRefused(t *testing.T) {
 // TestImageFile writes a model and compares keys, order and sums. The sums are those of the first version, of which
 // whole files were compared with the reference's (test/interop).
 func TestImageFile(t *testing.T) {
-	sums := map[string]string{"flux Q4_K_M": "8fad6c24f5ed0023", "flux Q8_0": "83f93e159a8ffb23", "wan Q4_0": "3b48635a12089100",
-		"wan F16": "5394b7f5d256c815", "qwen_image Q2_K": "67b1ccf0621cdf87"}
+	sums := map[string]string{"flux Q4_K_M": "8fad6c24f5ed0023", "flux Q8_0": "83f93e159a8ffb23",
+		"wan Q4_0": "3b48635a12089100", "wan F16": "5394b7f5d256c815", "qwen_image Q2_K": "67b1ccf0621cdf87"}
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
 		arch, recipeName, _ := strings.Cut(name, " ")
 		m := imageTensors(arch)

@@ -219,10 +219,7 @@ func (j *job) cut(buffer int64, missing []span, send func(block) error) error {
 	if err != nil {
 		return err
 	}
-	if j.hi == j.lo { // no rows, which may be of no elements
-		return nil
-	}
-	step := max(1, min(blockElements/gguf.RowLen(j.ne), buffer/j.rowBuffer()))
+	step := max(1, min(blockElements/max(1, gguf.RowLen(j.ne)), buffer/max(1, j.rowBuffer())))
 	for _, s := range missing {
 		for a := s.a; a < s.b; a += step {
 			if err := send(block{j, encoders, a, min(a+step, s.b)}); err != nil {
