@@ -311,6 +311,10 @@
 //	--keep                     keep files of earlier runs that are no longer in the plan, but not in the card and the sums
 //	--threads N                use N workers (0: one per CPU)
 //	--progress HOW             auto, bar, plain, json (docs/progress.md) or none
+//	--part K/N                 make only part K of N of the models and encoders, for --finish; auto, auto/N: K from a
+//	                           scheduler, as docs/clusters.md lists them
+//	--part-files DIR           keep the parts in folders in DIR
+//	--finish                   take what all parts have made, and make the rest
 //	--push TO                  push the folder when it is whole, as push does, with its flags
 //	--private, --pull-request, --message
 //	                           as for push
@@ -373,10 +377,10 @@
 //
 // # Submit
 //
-// Prints jobs that run ggconv, ggquant or ggeval (perplexity, compare, imatrix) in parts on a cluster whose machines
-// share the folders of input and output, or read and write on servers: shell scripts that call sbatch (slurm), the AWS
-// CLI (aws-batch) or the CLI of the hub (hf-jobs), or manifests for kubectl create (k8s, kueue, argo) or sky jobs launch
-// (skypilot). Parts run anywhere, at the same time or not, and resume after they were killed; a last job checks and
+// Prints jobs that run ggconv, ggquant, ggtool release or ggeval (perplexity, compare, imatrix) in parts on a cluster
+// whose machines share the folders of input and output, or read and write on servers: shell scripts that call sbatch
+// (slurm), the AWS CLI (aws-batch) or the CLI of the hub (hf-jobs), or manifests for kubectl create (k8s, kueue, argo)
+// or sky jobs launch (skypilot). Parts run anywhere, at the same time or not, and resume after they were killed; a last job checks and
 // renames all. COMMAND is the command that would make the file on one machine. docs/clusters.md has more.
 //
 //	--parts N                  cut the work into N parts

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path"
 	"slices"
 	"strings"
 
@@ -13,6 +16,7 @@ import (
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/runs"
 	"ggforge/fault"
+	"ggforge/internal/io/part"
 	"ggforge/publish/card"
 	"ggforge/publish/naming"
 	"ggforge/publish/push"
@@ -34,6 +38,8 @@ func releaseCommand() *cli.Command {
 			"not made again: a second run does nothing, and the run after a killed one resumes.\n" +
 			"The state is in DIR/.ggtool-release, which is not to be published.\n\n" +
 			"--push publishes the folder afterwards, as ggtool push does.\n\n" +
+			"Several processes can share the models: each makes its --part, then one makes all other\n" +
+			"files with --finish, and pushes.\n\n" +
 			"TYPE may be followed by keys of an output of a plan: Q4_K_M,size=4G or\n" +
 			"Q4_K_M,like=Q4_0,name=Q4_0_best.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
@@ -56,8 +62,13 @@ func releaseCommand() *cli.Command {
 				Usage: "keep files of earlier runs that the plan no longer has; they are not in the card, the sums " +
 					"and the manifest"},
 			tool.ForceFlag(), tool.JSONFlag(), tool.ThreadsFlag(), tool.ProgressFlag(),
+		), tool.Group("Parts",
+			tool.Shared("part", "make only share `K/N` of the models and encoders, for --finish; "+part.AutoHelp+
+				". The same command resumes"),
+			tool.Shared("part-files", "parts are in folders in `DIR`, instead of in the output's folder for state"),
+			tool.Shared("finish", "take what all parts have made, and make the rest"),
 		), tool.Group("Publishing",
-			tool.Flag{Name: "push", Value: tool.Text, Effect: tool.NamesOutput,
+			tool.Flag{Name: "push", Value: tool.Text, Effect: tool.NamesOutput, Refused: tool.InParts,
 				Usage: "push the folder to `TO` when it is whole: hf://ORG/NAME[@BRANCH] or s3://BUCKET/PREFIX"},
 			withPush(tool.Shared("private", "create the repository as a private one; refuse one that is public")),
 			withPush(tool.Shared("pull-request", "open a pull request instead of changing the branch")),
@@ -69,7 +80,7 @@ func releaseCommand() *cli.Command {
 
 // withPush returns a flag that goes with --push.
 func withPush(f tool.Flag) tool.Flag {
-	f.With = []string{"push"}
+	f.With, f.Refused = []string{"push"}, tool.InParts
 	return f
 }
 
@@ -153,7 +164,10 @@ func parseRelease(cmd *cli.Command) (r releaseRequest, err error) {
 	if err != nil || r.Schema {
 		return r, err
 	}
-	if r.To = cmd.String("push"); r.To != "" {
+	if err := parseReleasePart(cmd, &r.Make); err != nil {
+		return r, err
+	}
+	if r.To = cmd.String("push"); r.To != "" && tool.MayRead(cmd) {
 		if r.Push, err = pushOptions(cmd); err != nil {
 			return r, err
 		}
@@ -172,7 +186,9 @@ func parseRelease(cmd *cli.Command) (r releaseRequest, err error) {
 			return r, fault.Errorf(fault.Usage, "--%s is for releases without a plan: set it in %s", name, args[0])
 		}
 	}
-	if r.Plan, err = release.Read(args[0]); err != nil {
+	if !tool.MayRead(cmd) {
+		r.Plan = new(release.Plan)
+	} else if r.Plan, err = release.Read(args[0]); err != nil {
 		return r, err
 	}
 	out, err := tool.FileValue(cmd, "output")
@@ -180,6 +196,46 @@ func parseRelease(cmd *cli.Command) (r releaseRequest, err error) {
 		r.Plan.Output = out
 	}
 	return r, err
+}
+
+// parseReleasePart reads the flags about parts.
+func parseReleasePart(cmd *cli.Command, opt *release.Options) (err error) {
+	opt.Finish = cmd.Bool("finish")
+	if opt.PartFiles, err = tool.FileValue(cmd, "part-files"); err != nil || !cmd.IsSet("part") {
+		return err
+	}
+	p, err := part.Parse(cmd.String("part"), os.Getenv)
+	if err != nil {
+		return fmt.Errorf("--part: %w", err)
+	}
+	if opt.Finish {
+		return fault.Errorf(fault.Usage, "--part and --finish: want one of them")
+	}
+	opt.Part, opt.Parts = p.K, p.N
+	return tool.CheckCase(cmd, tool.InParts)
+}
+
+// releaseInParts returns the flags of ggtool release, and a function that checks the words after ggtool, as
+// runs.InParts does for other commands. Both are nil for any other command.
+func releaseInParts(command []string) (flags []tool.Flag, check func(context.Context, []string) (runs.Paths, error)) {
+	if len(command) < 2 || path.Base(command[0]) != "ggtool" || command[1] != "release" {
+		return nil, nil
+	}
+	for _, f := range tool.Declarations(releaseCommand()) {
+		flags = append(flags, *f)
+	}
+	return flags, func(ctx context.Context, args []string) (p runs.Paths, err error) {
+		err = tool.CheckArguments(ctx, releaseCommand(), args[1:], func(cmd *cli.Command) error {
+			r, err := parseRelease(cmd)
+			if err != nil {
+				return err
+			}
+			p.Inputs = cmd.Args().Slice() // the plan
+			p.Outputs = []string{cmp.Or(r.Plan.Output, "the folder of the plan")}
+			return nil
+		})
+		return p, err
+	}
 }
 
 // planOf returns the plan that the flags describe.
@@ -192,7 +248,7 @@ func planOf(cmd *cli.Command) (*release.Plan, error) {
 		}
 	}
 	plan := map[string]any{}
-	part := func(name string) map[string]any {
+	section := func(name string) map[string]any {
 		m, _ := plan[name].(map[string]any)
 		if m == nil {
 			m = map[string]any{}
@@ -240,7 +296,7 @@ func planOf(cmd *cli.Command) (*release.Plan, error) {
 	}
 	for _, flag := range []string{"calibrate", "imatrix", "effort", "chunks", "process-output"} {
 		if cmd.IsSet(flag) {
-			c := part("calibration")
+			c := section("calibration")
 			text(c, "text", "calibrate")
 			text(c, "matrix", "imatrix")
 			text(c, "effort", "effort")
@@ -254,7 +310,7 @@ func planOf(cmd *cli.Command) (*release.Plan, error) {
 		}
 	}
 	if cmd.IsSet("evaluate") {
-		e := part("evaluation")
+		e := section("evaluation")
 		text(e, "text", "evaluate")
 		count(e, "chunk", "ctx-size")
 		count(e, "chunks", "evaluate-chunks")
@@ -265,7 +321,7 @@ func planOf(cmd *cli.Command) (*release.Plan, error) {
 	for key, flag := range map[string]string{"base_model": "base-model", "quantized_by": "quantized-by",
 		"template": "template", "repository": "repository"} {
 		if cmd.IsSet(flag) {
-			text(part("card"), key, flag)
+			text(section("card"), key, flag)
 		}
 	}
 	if cmd.Bool("pages") {
@@ -279,11 +335,11 @@ func planOf(cmd *cli.Command) (*release.Plan, error) {
 	}
 	for key, flag := range map[string]string{"key": "key", "certificate": "certificate"} {
 		if cmd.IsSet(flag) {
-			text(part("sign"), key, flag)
+			text(section("sign"), key, flag)
 		}
 	}
 	if cmd.Bool("no-card") {
-		part("card")["off"] = true
+		section("card")["off"] = true
 	}
 	data, err := json.Marshal(plan)
 	if err != nil {
@@ -306,6 +362,8 @@ type releaseResult struct {
 	Left    []string `json:"left,omitempty"`
 	// SigningKey is the SHA-256 of the public key of the signature.
 	SigningKey string `json:"signing_key_sha256,omitempty"`
+	// Part is set if the run made one part of the release: K/N.
+	Part string `json:"part,omitempty"`
 	// Pushed is what --push has done.
 	Pushed *push.Result `json:"pushed,omitempty"`
 }
@@ -327,6 +385,9 @@ func makeRelease(ctx context.Context, cmd *cli.Command) error {
 	}
 	defer made.Close()
 	result := releaseResult{Model: made.Model, Output: r.Plan.Output, Parts: made.Items, SigningKey: made.SigningKey}
+	if r.Make.Part > 0 {
+		result.Part = fmt.Sprintf("%d/%d", r.Make.Part, r.Make.Parts)
+	}
 	if r.DryRun {
 		if err := made.Predict(ctx); err != nil {
 			return err
@@ -400,7 +461,11 @@ func makeRelease(ctx context.Context, cmd *cli.Command) error {
 		bytes += f.Bytes
 		fmt.Fprintf(w, "%s  %12d  %-9s  %s\n", f.SHA256, f.Bytes, f.Type, f.Name)
 	}
-	_, err = fmt.Fprintf(w, "%s: %d files, %s; %s\n", r.Plan.Output, len(result.Files), tool.Bytes(bytes),
+	of := ""
+	if result.Part != "" {
+		of = "part " + result.Part + " of "
+	}
+	_, err = fmt.Fprintf(w, "%s%s: %d files, %s; %s\n", of, r.Plan.Output, len(result.Files), tool.Bytes(bytes),
 		cost.Stop(bytes))
 	if err != nil || result.Pushed == nil {
 		return err

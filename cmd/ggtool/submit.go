@@ -20,8 +20,8 @@ func submitCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "submit",
 		Usage: "print jobs that run a command in parts on a cluster",
-		Description: "Prints jobs for a scheduler that run ggconv, ggquant, ggeval perplexity, compare or\n" +
-			"imatrix in parts, anywhere, at the same time or not, and again if they are killed, and\n" +
+		Description: "Prints jobs for a scheduler that run ggconv, ggquant, ggtool release, ggeval perplexity,\n" +
+			"compare or imatrix in parts, anywhere, at the same time or not, and again if they are killed, and\n" +
 			"a job that puts the parts together when all are whole. Machines either share the folders\n" +
 			"of input and output, or read and write on servers. Nothing is run here.\n" +
 			"docs/clusters.md has more.\n\n" + tool.ExitHelp,
@@ -68,7 +68,7 @@ func parseJob(cmd *cli.Command) (j submit.Job, err error) {
 		if err := tool.CheckName("COMMAND", j.Command[0]); err != nil {
 			return j, err
 		}
-		flags, _ := runs.InParts(j.Command)
+		flags, _ := inParts(j.Command)
 		for _, f := range flags {
 			j.Flags = append(j.Flags, submit.Flag{Names: append([]string{f.Name}, f.Aliases...),
 				TakesValue: f.TakesValue(), PrintsOnly: f.Effect == tool.PrintsOnly,
@@ -89,6 +89,15 @@ func parseJob(cmd *cli.Command) (j submit.Job, err error) {
 	return j, err
 }
 
+// inParts returns the flags of a command that runs in parts, and a function that checks the words after its name and
+// returns the paths in them. Both are nil for any other command.
+func inParts(command []string) (flags []tool.Flag, check func(context.Context, []string) (runs.Paths, error)) {
+	if flags, check = releaseInParts(command); check != nil {
+		return flags, check
+	}
+	return runs.InParts(command)
+}
+
 // submitResult is the JSON output.
 type submitResult struct {
 	Scheduler string   `json:"scheduler"`
@@ -106,7 +115,7 @@ func printJob[T string | []byte](ctx context.Context, cmd *cli.Command, j *submi
 	if err := j.Check(); err != nil {
 		return err
 	}
-	_, check := runs.InParts(j.Command)
+	_, check := inParts(j.Command)
 	part := slices.Clone(j.Part())
 	part[slices.Index(part, "--part")+1] = fmt.Sprintf("1/%d", j.Parts) // a job takes its number from the environment
 	for _, command := range [][]string{part, j.Finish()} {

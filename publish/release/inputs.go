@@ -89,8 +89,10 @@ func (r *Release) readInputs(ctx context.Context) error {
 		}
 		in.files = append(in.files, c.Matrix)
 	}
-	if err := r.loadSigner(); err != nil {
-		return err
+	if r.opt.Part == 0 { // parts sign nothing
+		if err := r.loadSigner(); err != nil {
+			return err
+		}
 	}
 	if r.hasCard() {
 		err = r.loadCard()

@@ -16,6 +16,8 @@
 // one was killed. SHA256SUMS, manifest.json and what follows them are removed before a file that they list changes, and
 // written last: a folder that has them is complete. One process at a time makes a release in a folder.
 //
+// Several processes can share the models and encoders (parts.go).
+//
 // Inputs are read once (inputs.go): the sums in keys and in the manifest are those of the bytes that were used.
 package release
 
@@ -51,6 +53,14 @@ type Options struct {
 	Progress func(part string) func(done float64)
 	Write    func(writer.Progress) // progress of writing models
 	Note     func(text string)     // called with a line about each step and each file that is no longer in the plan
+
+	// Part and Parts select a share of the models and encoders: the Part-th of Parts, from 1 on. Run makes only these,
+	// in a folder of their own. Zero for a release of one process.
+	Part, Parts int
+	// Finish takes the models and encoders that parts have made, and makes all other files.
+	Finish bool
+	// PartFiles is the folder of the folders of parts, "" for the state's folder in the output.
+	PartFiles string
 
 	// Page returns the page about the model in the file (or first shard) at path, with its measurements unless
 	// results is nil. Its bytes may depend only on these and on Program. Without Page a plan with pages is refused.
@@ -103,6 +113,9 @@ func Prepare(ctx context.Context, p *Plan, opt Options) (_ *Release, err error) 
 	if r.types, err = p.resolve(); err != nil {
 		return nil, err
 	}
+	if err := r.checkPart(); err != nil {
+		return nil, err
+	}
 	if opt.Warn == nil {
 		r.opt.Warn = func(...string) {}
 	}
@@ -129,7 +142,7 @@ func Prepare(ctx context.Context, p *Plan, opt Options) (_ *Release, err error) 
 	}()
 	for _, prepare := range []func(context.Context) error{r.checkApart, r.readInputs, r.checkTemplates, r.tokenize,
 		r.addSteps,
-		r.checkPaths, r.hashInputs, r.checkDone} {
+		r.checkPaths, r.hashInputs, r.share, r.checkDone} {
 		if err := prepare(ctx); err != nil {
 			return nil, err
 		}
@@ -249,9 +262,19 @@ func (r *Release) Run(ctx context.Context) error {
 	if err := r.checkDone(ctx); err != nil {
 		return err
 	}
+	parts, unlockParts, err := r.findParts(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlockParts()
 	r.state.Last = r.last()
 	if err := r.removeLast(); err != nil {
 		return err
+	}
+	for _, t := range parts {
+		if err := r.take(ctx, t.step, t.from); err != nil {
+			return err
+		}
 	}
 	for _, s := range r.steps {
 		if s.base().listed {
@@ -278,7 +301,10 @@ func (r *Release) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.state.save(r.dir)
+	if err := r.state.save(r.dir); err != nil || !r.opt.Finish {
+		return err
+	}
+	return r.removeParts()
 }
 
 // checkReplaceable refuses to replace files that no release has made.

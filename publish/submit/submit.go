@@ -1,4 +1,5 @@
-// Package submit writes the jobs that run ggconv, ggquant or ggeval in parts on a cluster. It submits nothing itself.
+// Package submit writes the jobs that run ggconv, ggquant, ggeval or ggtool release in parts on a
+// cluster. It submits nothing itself.
 //
 //	ggquant IN OUT TYPE           --part auto/N --resume   N times, at once or not, on any machines
 //	                     then     --finish                 once, when all parts are done
@@ -68,6 +69,7 @@ var programs = map[string]program{
 	"ggconv":  {resume: []string{"--resume"}},
 	"ggquant": {resume: []string{"--resume"}},
 	"ggeval":  {verbs: []string{"perplexity", "compare", "imatrix"}},
+	"ggtool":  {verbs: []string{"release"}},
 }
 
 type program struct {
@@ -117,7 +119,7 @@ func (j *Job) Check() error {
 	p, name, ok := j.program()
 	switch {
 	case !ok:
-		return fault.Errorf(fault.Usage, "%q does not run in parts: want ggconv, ggquant or ggeval", name)
+		return fault.Errorf(fault.Usage, "%q does not run in parts: want ggconv, ggquant, ggeval or ggtool release", name)
 	case p.verbs != nil && (len(j.Command) < 2 || !slices.Contains(p.verbs, j.Command[1])):
 		return fault.Errorf(fault.Usage, "%s runs in parts with one of %v as its first argument", name, p.verbs)
 	case len(j.Command) <= p.words():

@@ -20,15 +20,15 @@ func TestRefused(t *testing.T) {
 	}
 	command := func(words ...string) Job { return with(func(j *Job) { j.Command = words }) }
 	for want, j := range map[string]Job{
-		"no command":                     command(),
-		`"ggtool" does not run in parts`: command("ggtool", "split", "a", "b"),
-		`"bash" does not run in parts`:   command("/ggquant/bash", "a"),
+		"no command": command(),
+		"ggtool runs in parts with one of [release] as":                    command("ggtool", "split", "a", "b"),
+		`"bash" does not run in parts`:                                     command("/ggquant/bash", "a"),
 		"ggeval runs in parts with one of [perplexity compare imatrix] as": command("ggeval", "embed", "a"),
-		"ggeval has no arguments":  command("ggeval", "imatrix"),
-		"ggquant has no arguments": command("ggquant"),
-		"--part=1/2: parts":        command("ggquant", "a", "--part=1/2"),
-		"-finish: parts":           command("ggconv", "-finish", "a"),
-		"--resume: parts":          command("ggconv", "a", "--resume"),
+		"ggeval has no arguments":                                          command("ggeval", "imatrix"),
+		"ggquant has no arguments":                                         command("ggquant"),
+		"--part=1/2: parts":                                                command("ggquant", "a", "--part=1/2"),
+		"-finish: parts":                                                   command("ggconv", "-finish", "a"),
+		"--resume: parts":                                                  command("ggconv", "a", "--resume"),
 		"--dry-run: the command would": with(func(j *Job) {
 			j.Command, j.Flags = []string{"ggconv", "--dry-run", "a"},
 				[]Flag{{Names: []string{"dry-run"}, PrintsOnly: true}}
