@@ -42,6 +42,9 @@ type Journal struct {
 	// PartDir, unless empty, is the directory for parts in files of their own instead of in the output's temporary
 	// files: for machines without a shared file system.
 	PartDir string
+	// Store, unless nil, has the outputs of a write in parts: they become objects by pieces that the parts send. See
+	// objects.go.
+	Store Store
 }
 
 // Fact is something that decides the bytes of a write.
@@ -117,6 +120,9 @@ func (j *Journal) shared() bool { return j != nil && (j.Part > 0 || j.Finish) }
 // inOwnFiles reports whether parts are in files of their own.
 func (j *Journal) inOwnFiles() bool { return j.shared() && j.PartDir != "" }
 
+// inStore reports whether the parts send pieces of objects.
+func (j *Journal) inStore() bool { return j.shared() && j.Store != nil }
+
 // fetched reports whether inputs come from a server: their files are copies then, which each run creates anew.
 func (j *Journal) fetched() bool {
 	return slices.ContainsFunc(j.Facts, func(f Fact) bool { return f.Name == OriginFact })
@@ -136,6 +142,8 @@ func (j *Journal) check() error {
 	case j.Finish && j.Part > 0:
 		return fault.Errorf(fault.Usage, "part %d and Finish exclude each other",
 			j.Part)
+	case j.Store != nil && j.PartDir != "":
+		return fault.Errorf(fault.Usage, "parts are pieces of objects, or files in %s: want one of them", j.PartDir)
 	}
 	return nil
 }

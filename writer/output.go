@@ -29,6 +29,8 @@ type placed struct {
 	same *placed // an earlier output with the same bytes, which are computed once; nil for none
 
 	to               *partial
+	sink             *sink   // for an object that parts make
+	need             []span  // rows of missing pieces of that object, in order
 	fileNo, tensorNo int     // of the file in its set, of the tensor in the file
 	log              *rowLog // of the set; nil for none
 	done             []span  // that an earlier run has written, in any order

@@ -43,7 +43,8 @@ type job struct {
 	source  rows.Source
 	ne      []int64
 	outputs []*placed
-	lo, hi  int64 // the rows to write: all, or those of a part
+	lo, hi  int64  // the rows to write: all, or those of a part
+	spans   []span // the rows that missing pieces of objects need
 }
 
 // block is a run of rows [a, b) of one tensor.
@@ -141,6 +142,7 @@ func (p *pool) run(ctx context.Context) error {
 		return p.complete(j, started)
 	}
 
+	inStore := p.opt.Journal.inStore()
 	g, ctx := errgroup.WithContext(ctx)
 	batches := make(chan []block, workers)
 	g.Go(func() error {
@@ -167,13 +169,17 @@ func (p *pool) run(ctx context.Context) error {
 			return flush()
 		}
 		for i, j := range p.jobs {
-			if j.lo == j.hi && j.hi > 0 {
+			if j.lo == j.hi && j.hi > 0 || inStore && len(j.spans) == 0 {
 				continue // all rows are in other parts
 			}
 			started(i)
-			done := j.done()
-			p.skip(j, done)
-			if err := j.cut(buffer/int64(workers), j.missing(done), send); err != nil {
+			missing := j.spans
+			if !inStore {
+				done := j.done()
+				p.skip(j, done)
+				missing = j.missing(done)
+			}
+			if err := j.cut(buffer/int64(workers), missing, send); err != nil {
 				return fmt.Errorf("tensor %q: %w", j.name(), err)
 			}
 		}

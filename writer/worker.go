@@ -3,6 +3,7 @@ package writer
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/zeebo/xxh3"
 
@@ -40,6 +41,9 @@ func (w *worker) convert(p *pool, b block) error {
 	buffer.Resize(&w.n, len(b.outputs))
 	clear(w.n)
 	for i, o := range b.outputs {
+		if !o.wants(b.a) && !b.wanted(o) {
+			continue
+		}
 		if o.Type == src.Type() {
 			keeps = true
 			continue
@@ -81,6 +85,10 @@ func (w *worker) convert(p *pool, b block) error {
 	}
 	source := w.sum.Sum64()
 	for i, o := range b.outputs {
+		wants := o.wants(b.a)
+		if !wants && !b.wanted(o) {
+			continue
+		}
 		data := block
 		switch {
 		case o.same != nil:
@@ -93,10 +101,15 @@ func (w *worker) convert(p *pool, b block) error {
 			data = w.out[i]
 			o.Type.SwapBytes(data)
 		}
+		if !wants {
+			continue
+		}
 		if err := o.put(span{b.a, b.b, w.n[i], source, nil}, data); err != nil {
 			return err
 		}
-		o.count(w.n[i])
+		if o.sink == nil { // else with its piece
+			o.count(w.n[i])
+		}
 		p.done.Add(int64(len(data)))
 		p.worked.Add(workOf(o, (b.b-b.a)*rowLen))
 	}
@@ -104,8 +117,16 @@ func (w *worker) convert(p *pool, b block) error {
 	return nil
 }
 
+// wanted reports whether another output wants the block's rows of o.
+func (b *block) wanted(o *placed) bool {
+	return o.sink != nil && slices.ContainsFunc(b.outputs, func(t *placed) bool { return t.same == o && t.wants(b.a) })
+}
+
 // put writes rows in the output's form.
 func (t *placed) put(s span, data []byte) error {
+	if t.sink != nil {
+		return t.sink.writeRows(t, s, data)
+	}
 	if t.to != nil { // a part in a file of its own is the log
 		_, rowLen := rowsOf(t)
 		if _, err := t.to.WriteAt(data, t.off+s.a*t.Type.RowBytes(rowLen)); err != nil {
@@ -118,7 +139,7 @@ func (t *placed) put(s span, data []byte) error {
 // copied has the system copy a block of a tensor that is only copied, and reports whether it did.
 func (p *pool) copied(b block) (bool, error) {
 	o := b.outputs[0]
-	if o.Copy == nil || len(b.outputs) > 1 || b.source.Type() != gguf.TypeI8 || o.Type != gguf.TypeI8 || o.swap ||
+	if o.Copy == nil || o.sink != nil || len(b.outputs) > 1 || b.source.Type() != gguf.TypeI8 || o.Type != gguf.TypeI8 || o.swap ||
 		o.log != nil || p.reads.Load() {
 		return false, nil
 	}
@@ -152,7 +173,7 @@ func (w *worker) piece(p *pool, b block, raw []byte, a, end int64, convert bool)
 		return err
 	}
 	for i, o := range b.outputs {
-		if o.Type == from.Type() || o.same != nil {
+		if o.Type == from.Type() || o.same != nil || !o.wants(b.a) && !b.wanted(o) {
 			continue
 		}
 		n := o.Type.RowBytes(rowLen)

@@ -80,6 +80,9 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 	if err := opt.Journal.check(); err != nil {
 		return nil, err
 	}
+	if opt.Journal.inStore() {
+		return writeObjects(ctx, sets, opt) // no file is touched
+	}
 	if opt.Journal != nil {
 		own := *opt.Journal
 		opt.Journal = &own

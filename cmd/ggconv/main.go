@@ -123,7 +123,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 			tool.Warn(cmd, text)
 		}
 		if found.Part = runs.WrittenPartOf(&r.Write, result); found.Part != nil {
-			part = found.Part.Text(result)
+			part = found.Part.Text(r.To.Object(result.Files[0]))
 			return nil, nil, nil
 		}
 		return outputs, found, r.Manifest.Write(ctx, r.Dir, job.Inputs(),

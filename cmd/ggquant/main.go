@@ -204,7 +204,7 @@ func reportsOf(r *runs.QuantizeRequest, jobs []*quantize.Job, results []*writer.
 		}
 		one := &reported{Report: report, Part: runs.WrittenPartOf(&r.Write, result)}
 		if one.Part != nil {
-			one.text = one.Part.Text(result)
+			one.text = one.Part.Text(r.To.Object(result.Files[0]))
 		}
 		reports = append(reports, one)
 	}

@@ -31,17 +31,21 @@ import (
 type Server struct {
 	URL string
 
-	// NoSums makes a server that knows no checksums but MD5, and no conditions.
-	NoSums bool
+	// NoSums makes a server that knows no checksums but MD5, and no conditions unless Conditions is set.
+	NoSums, Conditions bool
 	// Page is how many names, parts or uploads a page of a listing has; default 1000.
 	Page int
+	// Aged makes all objects an hour old at once.
+	Aged bool
 	// Anonymous permits reading to everybody; else requests without a signature are refused.
 	Anonymous bool
 
 	mu       sync.Mutex
 	answer   Answer
 	requests int
-	parts    int // stored ones, repeated ones included
+	begun    int              // uploads
+	parts    int              // stored ones, repeated ones included
+	sent     map[string]int64 // bytes of each upload's object that came in parts, repeated ones included
 	objects  map[string]*object
 	uploads  map[string]*upload
 }
@@ -61,17 +65,20 @@ type object struct {
 	data []byte
 	etag string
 	crc  string // of the whole, in base64
+	at   time.Time
+	meta http.Header // X-Amz-Meta-*
 }
 
 type upload struct {
 	key   string
 	parts map[int]*object
+	meta  http.Header
 }
 
 // Serve starts a server with the files of a folder (unless it is "") as objects BUCKET/FOLDER/NAME, where prefix is
 // BUCKET/FOLDER/, and points the variables of the environment at it. It ends with the test.
 func Serve(t testing.TB, folder, prefix string) *Server {
-	s := &Server{objects: map[string]*object{}, uploads: map[string]*upload{}}
+	s := &Server{objects: map[string]*object{}, uploads: map[string]*upload{}, sent: map[string]int64{}}
 	if folder != "" {
 		err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() {
@@ -133,6 +140,13 @@ func (s *Server) Parts() int {
 	return s.parts
 }
 
+// Sent returns how many bytes of an object, BUCKET/KEY, have come in parts, those of repeated parts included.
+func (s *Server) Sent(name string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sent[name]
+}
+
 // Uploads returns how many uploads are not complete.
 func (s *Server) Uploads() int {
 	s.mu.Lock()
@@ -162,7 +176,7 @@ func (s *Server) Forget() {
 
 func made(data []byte) *object {
 	sum := md5.Sum(data)
-	return &object{data, hex.EncodeToString(sum[:]), crc(data)}
+	return &object{data: data, etag: hex.EncodeToString(sum[:]), crc: crc(data), at: time.Now()}
 }
 
 func crc(data []byte) string {
@@ -184,6 +198,12 @@ func reply(w http.ResponseWriter, root string, v any) {
 	e.Close()
 }
 
+// Lose does what a request wants, and breaks the connection instead of answering. For use by an Answer.
+func (s *Server) Lose(_ http.ResponseWriter, r *http.Request) {
+	s.serve(httptest.NewRecorder(), r)
+	panic(http.ErrAbortHandler)
+}
+
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
@@ -193,6 +213,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if answer != nil && answer(n, w, r) {
 		return
 	}
+	s.serve(w, r)
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") == "" && !(s.Anonymous && (r.Method == "GET" || r.Method == "HEAD")) {
 		Fail(w, 403, "AccessDenied")
 		return
@@ -216,8 +240,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case key == "" && r.Method == "GET":
 		s.list(w, bucket, q.Get("prefix"), q.Get("continuation-token"))
 	case q.Has("uploads") && r.Method == "POST":
-		id := fmt.Sprintf("upload%d", n)
-		s.uploads[id] = &upload{name, map[int]*object{}}
+		s.begun++
+		id := fmt.Sprintf("upload%d", s.begun)
+		s.uploads[id] = &upload{name, map[int]*object{}, metadata(r)}
 		reply(w, "InitiateMultipartUploadResult", struct{ Bucket, Key, UploadId string }{bucket, key, id})
 	case q.Has("uploadId") && (u == nil || u.key != name):
 		Fail(w, 404, "NoSuchUpload")
@@ -226,17 +251,33 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p := made(body)
 		u.parts[number] = p
 		s.parts++
+		s.sent[name] += int64(len(body))
 		w.Header().Set("ETag", strconv.Quote(p.etag))
 		if !s.NoSums {
 			w.Header().Set("X-Amz-Checksum-Crc32c", p.crc)
 		}
 	case u != nil && r.Method == "GET":
-		s.listParts(w, u, q.Get("part-number-marker"))
+		s.listParts(w, u, q.Get("part-number-marker"), q.Get("max-parts"))
 	case u != nil && r.Method == "DELETE":
 		delete(s.uploads, q.Get("uploadId"))
 		w.WriteHeader(204)
 	case u != nil && r.Method == "POST":
 		s.complete(w, r, q.Get("uploadId"), name, body)
+	case r.Method == "PUT":
+		if status, code := s.refused(r, s.objects[name]); status != 0 {
+			Fail(w, status, code)
+			return
+		}
+		o := made(body)
+		o.meta = metadata(r)
+		s.objects[name] = o
+		w.Header().Set("ETag", strconv.Quote(o.etag))
+		if !s.NoSums {
+			w.Header().Set("X-Amz-Checksum-Crc32c", o.crc)
+		}
+	case r.Method == "DELETE":
+		delete(s.objects, name)
+		w.WriteHeader(204)
 	case r.Method == "GET" || r.Method == "HEAD":
 		o := s.objects[name]
 		if o == nil {
@@ -244,7 +285,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		w.Header().Set("ETag", strconv.Quote(o.etag))
-		w.Header().Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
+		maps.Copy(w.Header(), o.meta)
+		w.Header().Set("Last-Modified", s.modified(o).Format(http.TimeFormat))
 		if !s.NoSums && r.Header.Get("X-Amz-Checksum-Mode") != "" {
 			w.Header().Set("X-Amz-Checksum-Crc32c", o.crc)
 			w.Header().Set("X-Amz-Checksum-Type", "FULL_OBJECT")
@@ -270,6 +312,25 @@ func (s *Server) check(r *http.Request, body []byte) string {
 		return "BadDigest"
 	}
 	return ""
+}
+
+// modified returns the time of the last change of an object.
+func (s *Server) modified(o *object) time.Time {
+	if s.Aged {
+		return o.at.Add(-time.Hour).UTC()
+	}
+	return o.at.UTC()
+}
+
+// metadata returns the metadata that a request gives its object.
+func metadata(r *http.Request) http.Header {
+	h := http.Header{}
+	for name, v := range r.Header {
+		if strings.HasPrefix(name, "X-Amz-Meta-") {
+			h[name] = v
+		}
+	}
+	return h
 }
 
 func (s *Server) page() int { return cmp.Or(s.Page, 1000) }
@@ -298,14 +359,15 @@ func (s *Server) list(w http.ResponseWriter, bucket, prefix, after string) {
 			break
 		}
 		last = key
-		answer.Contents = append(answer.Contents, content{key, s.objects[name].etag, "2006-01-02T15:04:05.000Z",
-			len(s.objects[name].data)})
+		o := s.objects[name]
+		answer.Contents = append(answer.Contents, content{key, o.etag, s.modified(o).Format("2006-01-02T15:04:05.000Z"),
+			len(o.data)})
 	}
 	answer.KeyCount = len(answer.Contents)
 	reply(w, "ListBucketResult", answer)
 }
 
-func (s *Server) listParts(w http.ResponseWriter, u *upload, after string) {
+func (s *Server) listParts(w http.ResponseWriter, u *upload, after, most string) {
 	type part struct {
 		PartNumber                         int
 		ETag, LastModified, ChecksumCRC32C string
@@ -317,11 +379,15 @@ func (s *Server) listParts(w http.ResponseWriter, u *upload, after string) {
 		Part                 []part
 	}
 	from, _ := strconv.Atoi(after)
+	page := s.page()
+	if n, err := strconv.Atoi(most); err == nil {
+		page = min(page, n)
+	}
 	for _, n := range slices.Sorted(maps.Keys(u.parts)) {
 		if n <= from {
 			continue
 		}
-		if len(answer.Part) == s.page() {
+		if len(answer.Part) == page {
 			answer.IsTruncated = true
 			break
 		}
@@ -363,7 +429,7 @@ func (s *Server) listUploads(w http.ResponseWriter, bucket, prefix, after string
 func (s *Server) refused(r *http.Request, there *object) (status int, code string) {
 	match := r.Header.Get("If-Match")
 	switch {
-	case s.NoSums:
+	case s.NoSums && !s.Conditions:
 	case match != "" && there == nil:
 		return 404, "NoSuchKey"
 	case match != "" && match != "*" && match != strconv.Quote(there.etag),
@@ -406,7 +472,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, id, name strin
 		return
 	}
 	sum := md5.Sum(sums)
-	o.etag = fmt.Sprintf("%x-%d", sum, len(list.Part))
+	o.etag, o.meta = fmt.Sprintf("%x-%d", sum, len(list.Part)), s.uploads[id].meta
 	s.objects[name] = o
 	delete(s.uploads, id)
 	bucket, key, _ := strings.Cut(name, "/")

@@ -177,7 +177,7 @@ func ParseConvert(cmd *cli.Command) (r ConvertRequest, err error) {
 		return r, err
 	}
 	r.Write = writer.Options{Workers: tool.Threads(cmd), Force: cmd.Bool("force") || r.To != nil}
-	if err := writeOptions(cmd, &r.Write); err != nil {
+	if err := writeOptions(cmd, r.To, &r.Write); err != nil {
 		return r, err
 	}
 	if r.Write.Progress, err = tool.NewProgress(cmd); err != nil {

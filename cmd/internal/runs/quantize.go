@@ -197,7 +197,7 @@ func (r *QuantizeRequest) writerOptions(cmd *cli.Command, threads int) (err erro
 			return fmt.Errorf("--max-buffer-size: %w", err)
 		}
 	}
-	if err := writeOptions(cmd, &r.Write); err != nil {
+	if err := writeOptions(cmd, r.To, &r.Write); err != nil {
 		return err
 	}
 	if j := r.Write.Journal; (j.Part > 0 || j.Finish) && r.Calibration.File != "" {

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/upload"
 	"ggforge/fault"
 	"ggforge/internal/io/part"
 	"ggforge/writer"
@@ -60,7 +61,7 @@ func journalFacts(cmd *cli.Command) []writer.Fact {
 }
 
 // writeOptions reads WriteFlags into opt.
-func writeOptions(cmd *cli.Command, opt *writer.Options) error {
+func writeOptions(cmd *cli.Command, to *upload.Destination, opt *writer.Options) error {
 	j := &writer.Journal{Facts: journalFacts(cmd), Resume: cmd.Bool("resume"), Finish: cmd.Bool("finish")}
 	if cmd.IsSet("part") {
 		p, err := part.Parse(cmd.String("part"), os.Getenv)
@@ -72,6 +73,9 @@ func writeOptions(cmd *cli.Command, opt *writer.Options) error {
 	var err error
 	if j.PartDir, err = tool.FileValue(cmd, "part-files"); err != nil {
 		return err
+	}
+	if j.Store = to.Store(); j.Store != nil {
+		opt.Force, opt.MakeDir = cmd.Bool("force"), ""
 	}
 	opt.Journal, opt.Verify = j, cmd.Bool("verify")
 	if j.Finish && j.Part > 0 {
@@ -96,7 +100,7 @@ func WrittenPartOf(opt *writer.Options, r *writer.Result) *WrittenPart {
 	return &WrittenPart{j.Part, j.Parts, r.DataBytes}
 }
 
-// Text describes a finished part of an output.
-func (p *WrittenPart) Text(r *writer.Result) string {
-	return fmt.Sprintf("%s: part %d of %d is done, %s", r.Files[0], p.Part, p.Parts, tool.Bytes(p.Bytes))
+// Text describes a finished part of the output with that name.
+func (p *WrittenPart) Text(name string) string {
+	return fmt.Sprintf("%s: part %d of %d is done, %s", name, p.Part, p.Parts, tool.Bytes(p.Bytes))
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/checkpoint"
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
 	"ggforge/internal/io/bucket"
@@ -115,6 +116,7 @@ type Destination struct {
 	to     bucket.Name // the folder of the objects
 	client *bucket.Client
 	force  bool
+	direct bool // parts send pieces of the objects: there is no folder
 	cmd    *cli.Command
 }
 
@@ -124,6 +126,10 @@ func Parse(cmd *cli.Command, out string, folder bool) (p *Destination, path stri
 	work, err := tool.FileValue(cmd, "work-dir")
 	if err != nil {
 		return nil, "", err
+	}
+	if checkpoint.IsRemote(out) && !bucket.Is(out) {
+		return nil, "", fault.Errorf(fault.Usage, "%q: outputs are files or objects, s3://BUCKET/KEY; the hub wants the "+
+			"SHA-256 of a whole file before it takes the first byte, so ggtool push sends finished files to it", out)
 	}
 	if !bucket.Is(out) {
 		if work != "" {
@@ -142,7 +148,7 @@ func Parse(cmd *cli.Command, out string, folder bool) (p *Destination, path stri
 		return nil, out, nil
 	}
 	opt := bucket.Environment()
-	p = &Destination{out: out, force: cmd.Bool("force"), cmd: cmd}
+	p = &Destination{out: out, force: cmd.Bool("force"), direct: Direct(cmd), cmd: cmd}
 	if p.client, err = bucket.New(opt); err != nil {
 		return nil, "", err
 	}
@@ -189,7 +195,7 @@ func (p *Destination) lock() (release func() error, err error) {
 
 // Make makes the folder, to which only the user can write.
 func (p *Destination) Make() error {
-	if p == nil {
+	if p == nil || p.direct {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(p.Dir), 0o777); err != nil {
@@ -211,10 +217,13 @@ func (p *Destination) Make() error {
 
 // Close removes the folder if nothing is in it.
 func (p *Destination) Close() {
-	if p != nil {
-		os.Remove(p.Dir)
-		p.client.Close()
+	if p == nil {
+		return
 	}
+	if !p.direct {
+		os.Remove(p.Dir)
+	}
+	p.client.Close()
 }
 
 // Object returns the name of the object for the file at path; for outputs that are files, path.
@@ -347,7 +356,7 @@ type Inputs struct{ Files, Origin []string }
 // outputs known before the work, would replace an object, Run returns an error before the work.
 func (p *Destination) Run(ctx context.Context, reads Inputs, known []string,
 	write func() (paths []string, found any, err error), report any) (err error) {
-	if p == nil {
+	if p == nil || p.direct {
 		_, _, err := write()
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -59,6 +60,7 @@ type Client struct {
 	opt       Options
 	core      *minio.Core
 	transport *http.Transport
+	old       atomic.Bool // the server knows no checksums of pieces but MD5
 }
 
 // New returns a client. Nothing is sent.

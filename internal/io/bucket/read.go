@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 
@@ -78,10 +79,17 @@ type Object struct {
 	Name  string // without the folder's
 	Bytes int64
 	Tag   string // of its content
+
+	Modified time.Time // by the server's clock
 }
 
 // List returns the objects in a folder, and in the folders in it: at most most of them.
 func (c *Client) List(ctx context.Context, folder Name, most int) (list []Object, err error) {
+	return c.ListPrefix(ctx, folder, "", most)
+}
+
+// ListPrefix is List for the objects whose names in the folder begin with prefix.
+func (c *Client) ListPrefix(ctx context.Context, folder Name, prefix string, most int) (list []Object, err error) {
 	folder = folder.Folder()
 	err = c.list(ctx, folder.String(), func(ctx context.Context) error {
 		list = nil
@@ -89,7 +97,7 @@ func (c *Client) List(ctx context.Context, folder Name, most int) (list []Object
 		defer stop()
 		seen, listed := map[string]bool{}, 0
 		for o := range c.core.ListObjectsIter(ctx, folder.Bucket,
-			minio.ListObjectsOptions{Prefix: folder.Key, Recursive: true}) {
+			minio.ListObjectsOptions{Prefix: folder.Key + prefix, Recursive: true}) {
 			alive()
 			if o.Err != nil {
 				return explained(fetch.Quiet(ctx, o.Err), folder.String())
@@ -110,7 +118,7 @@ func (c *Client) List(ctx context.Context, folder Name, most int) (list []Object
 			}
 			listed++
 			seen[name] = true
-			list = append(list, Object{name, o.Size, o.ETag})
+			list = append(list, Object{name, o.Size, o.ETag, o.LastModified})
 		}
 		return nil
 	})
@@ -122,6 +130,7 @@ type object struct {
 	size   int64
 	etag   string
 	crc32c string // in base64, perhaps with a hyphen and the number of parts; "" if the server has none
+	mark   string // of the run that has made it: see Begin
 }
 
 // String describes an object; nil is a missing one.
@@ -158,7 +167,7 @@ func (c *Client) stat(ctx context.Context, n Name) (o object, err error) {
 		ctx, _, stop := fetch.Watch(ctx, c.opt.Stall)
 		defer stop()
 		info, err := c.core.StatObject(ctx, n.Bucket, n.Key, minio.StatObjectOptions{Checksum: true})
-		o = object{info.Size, info.ETag, info.ChecksumCRC32C}
+		o = object{info.Size, info.ETag, info.ChecksumCRC32C, info.UserMetadata[markName]}
 		return 0, explained(fetch.Quiet(ctx, err), n.String())
 	})
 	return o, err

@@ -13,6 +13,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"strings"
@@ -72,11 +73,11 @@ const StateSuffix = ".upload"
 // ErrSame is the cause of an error about an object that another upload has made, if it has the content of the file.
 var ErrSame = errors.New("it has the same content")
 
-// Upload creates objects from files by multipart uploads, each part with its checksum. Objects appear when all parts of
-// all files are complete, that of the first file last. An object that exists already, or that another upload creates
-// meanwhile, is an error that is fs.ErrExist, unless its content is the same; incomplete uploads are removed from the
-// server then. Parts that an interrupted upload has sent are compared and not sent again: its state is next to the
-// file. Only one process at a time may upload a file.
+// Upload creates objects from files by multipart uploads, each part with its checksum. Objects appear when all parts
+// of all files are complete, that of the first file last. An object that exists already, or that another upload
+// creates meanwhile, is an error that is fs.ErrExist, unless its content is the same; incomplete uploads are removed
+// from the server then. Parts that an interrupted upload has sent are compared and not sent again: its state is next
+// to the file. Only one process at a time may upload a file.
 func (c *Client) Upload(ctx context.Context, files []File, opt UploadOptions) (err error) {
 	u := &uploader{Client: c, opt: opt}
 	var list []*upload
@@ -251,8 +252,8 @@ func (u *uploader) vacant(ctx context.Context, one *upload) (err error) {
 	return err
 }
 
-// taken is called when the server has not created the object of an upload because there is one: another upload's, which
-// is an error, or that of an earlier request whose answer did not come.
+// taken is called when the server has not created the object of an upload because there is one: another upload's,
+// which is an error, or that of an earlier request whose answer did not come.
 func (u *uploader) taken(ctx context.Context, one *upload) error {
 	now, err := u.look(ctx, one.To) // before the parts: an upload is over once its object exists
 	if err != nil {
@@ -291,7 +292,8 @@ var errGone = errors.New("an object was there, and is not now")
 
 // abort ends the upload of a file, if there is one.
 func (u *uploader) abort(ctx context.Context, one *upload) error {
-	if s, ok := readState(one, u.Client.opt.Endpoint); ok && one.id == "" {
+	if one.id == "" {
+		s, _ := readState(one, u.Client.opt.Endpoint)
 		one.id = s.Upload
 	}
 	if one.id == "" {
@@ -334,26 +336,39 @@ func (u *uploader) begin(ctx context.Context, one *upload) error {
 			}
 		}
 	}
-	sums := map[string]string{"X-Amz-Checksum-Algorithm": "CRC32C", "X-Amz-Checksum-Type": "FULL_OBJECT"}
-	err := u.retry(ctx, func() (int, error) {
-		ctx, _, stop := fetch.Watch(ctx, u.Client.opt.Stall)
-		defer stop()
-		var err error
-		one.id, err = u.core.NewMultipartUpload(ctx, one.To.Bucket, one.To.Key,
-			minio.PutObjectOptions{UserMetadata: sums})
-		err = explained(fetch.Quiet(ctx, err), one.To.String())
-		if sums != nil && (status(err) == http.StatusBadRequest || status(err) == http.StatusNotImplemented) {
-			sums = nil // an older server
-			u.md5.Store(true)
-			one.id, err = u.core.NewMultipartUpload(ctx, one.To.Bucket, one.To.Key, minio.PutObjectOptions{})
-			err = explained(fetch.Quiet(ctx, err), one.To.String())
-		}
-		return 0, err
-	})
+	id, err := u.start(ctx, one.To, nil, &u.md5)
 	if err != nil {
 		return err
 	}
+	one.id = id
 	return writeState(one, u.Client.opt.Endpoint)
+}
+
+// start begins an upload to an object with that metadata; old is set for a server that knows no checksums but MD5.
+func (c *Client) start(ctx context.Context, to Name, metadata map[string]string, old *atomic.Bool) (id string,
+	err error) {
+	err = c.retry(ctx, func() (int, error) {
+		ctx, _, stop := fetch.Watch(ctx, c.opt.Stall)
+		defer stop()
+		opt := minio.PutObjectOptions{UserMetadata: maps.Clone(metadata)}
+		if !old.Load() {
+			if opt.UserMetadata == nil {
+				opt.UserMetadata = map[string]string{}
+			}
+			opt.UserMetadata["X-Amz-Checksum-Algorithm"] = "CRC32C"
+			opt.UserMetadata["X-Amz-Checksum-Type"] = "FULL_OBJECT"
+		}
+		var err error
+		id, err = c.core.NewMultipartUpload(ctx, to.Bucket, to.Key, opt)
+		err = explained(fetch.Quiet(ctx, err), to.String())
+		if !old.Load() && (status(err) == http.StatusBadRequest || status(err) == http.StatusNotImplemented) {
+			old.Store(true) // an older server
+			id, err = c.core.NewMultipartUpload(ctx, to.Bucket, to.Key, minio.PutObjectOptions{UserMetadata: metadata})
+			err = explained(fetch.Quiet(ctx, err), to.String())
+		}
+		return 0, err
+	})
+	return id, err
 }
 
 // status returns the status that a server has answered with, 0 if err is no such error.
@@ -373,32 +388,46 @@ func unknown(err error) bool {
 
 // listParts sets there to the parts of an upload that the server has.
 func (u *uploader) listParts(ctx context.Context, one *upload) error {
-	return u.list(ctx, one.To.String(), func(ctx context.Context) error {
-		one.there = map[int]minio.ObjectPart{}
-		for marker := 0; ; {
-			ctx, _, stop := fetch.Watch(ctx, u.Client.opt.Stall)
-			list, err := u.core.ListObjectParts(ctx, one.To.Bucket, one.To.Key, one.id, marker, 1000)
-			err = explained(fetch.Quiet(ctx, err), one.To.String())
+	there, err := u.partsOf(ctx, one.To, one.id, 0, maxParts)
+	if err != nil {
+		return err
+	}
+	one.there = there
+	for _, p := range there {
+		if p.ChecksumCRC32C == "" {
+			u.md5.Store(true)
+		}
+	}
+	return nil
+}
+
+// partsOf returns the parts of an upload that the server has, with numbers above from up to about to.
+func (c *Client) partsOf(ctx context.Context, to Name, id string, from, last int) (there map[int]minio.ObjectPart,
+	err error) {
+	err = c.list(ctx, to.String(), func(ctx context.Context) error {
+		there = map[int]minio.ObjectPart{}
+		for marker := from; ; {
+			ctx, _, stop := fetch.Watch(ctx, c.opt.Stall)
+			list, err := c.core.ListObjectParts(ctx, to.Bucket, to.Key, id, marker, min(1000, max(1, last-marker)))
+			err = explained(fetch.Quiet(ctx, err), to.String())
 			stop()
 			if err != nil {
 				return err
 			}
 			for _, p := range list.ObjectParts {
 				p.ETag = strings.Trim(p.ETag, `"`)
-				one.there[p.PartNumber] = p
-				if p.ChecksumCRC32C == "" {
-					u.md5.Store(true)
-				}
+				there[p.PartNumber] = p
 			}
-			if !list.IsTruncated {
+			if !list.IsTruncated || list.NextPartNumberMarker >= last {
 				return nil
 			}
-			if list.NextPartNumberMarker <= marker || len(one.there) > maxParts {
-				return fault.Errorf(fault.Broken, "%s: the server's list of parts does not end", one.To)
+			if list.NextPartNumberMarker <= marker || len(there) > maxParts {
+				return fault.Errorf(fault.Broken, "%s: the server's list of parts does not end", to)
 			}
 			marker = list.NextPartNumberMarker
 		}
 	})
+	return there, err
 }
 
 // span returns where a part is in the file.
@@ -486,34 +515,43 @@ func (u *uploader) send(ctx context.Context, one *upload, n int) error {
 			return nil
 		}
 	}
-	return u.retry(ctx, func() (int, error) {
-		if err := u.sum(ctx, one, n); err != nil {
+	return u.put(ctx, one.To, one.id, n, size, p, &u.md5, func() (io.Reader, error) {
+		return io.NewSectionReader(one.file, off, size), u.sum(ctx, one, n)
+	})
+}
+
+// put sends part n of an upload, from 0 on. body returns its bytes when their sums are in p, with MD5 if old is set:
+// for a server that knows no other checksums, which sets it.
+func (c *Client) put(ctx context.Context, to Name, id string, n int, size int64, p *part, old *atomic.Bool,
+	body func() (io.Reader, error)) error {
+	return c.retry(ctx, func() (int, error) {
+		in, err := body()
+		if err != nil {
 			return 0, err
 		}
-		old := u.md5.Load()
-		ctx, alive, stop := fetch.Watch(ctx, u.Client.opt.Stall)
+		md5 := old.Load() && p.md5 != nil
+		ctx, alive, stop := fetch.Watch(ctx, c.opt.Stall)
 		defer stop()
 		opt := minio.PutObjectPartOptions{Sha256Hex: hex.EncodeToString(p.sha), DisableContentSha256: true}
-		if old {
+		if md5 {
 			opt.Md5Base64 = base64.StdEncoding.EncodeToString(p.md5)
 		} else {
 			opt.CustomHeader = http.Header{"X-Amz-Checksum-Crc32c": {crcText(p.crc)}}
 		}
-		body := &sentBody{io.NewSectionReader(one.file, off, size), alive}
-		got, err := u.core.PutObjectPart(ctx, one.To.Bucket, one.To.Key, one.id, n+1, body, size, opt)
-		if err = explained(fetch.Quiet(ctx, err), one.To.String()); err != nil {
+		got, err := c.core.PutObjectPart(ctx, to.Bucket, to.Key, id, n+1, &sentBody{in, alive}, size, opt)
+		if err = explained(fetch.Quiet(ctx, err), to.String()); err != nil {
 			return 0, fmt.Errorf("part %d: %w", n+1, err)
 		}
 		switch {
-		case got.ChecksumCRC32C == crcText(p.crc), old && got.ETag == hex.EncodeToString(p.md5):
+		case got.ChecksumCRC32C == crcText(p.crc), md5 && got.ETag == hex.EncodeToString(p.md5):
 			p.etag = got.ETag
 			return int(size), nil
-		case !old && got.ChecksumCRC32C == "":
-			u.md5.Store(true) // the server does not know the checksum: once more with MD5, which all know
+		case !md5 && got.ChecksumCRC32C == "":
+			old.Store(true) // the server does not know the checksum: once more with MD5, which all know
 			return 0, errAgain
 		}
 		return 0, fmt.Errorf("part %d: %s: the server has stored something else: it says checksum %.40q, tag %.40q",
-			n+1, one.To, got.ChecksumCRC32C, got.ETag)
+			n+1, to, got.ChecksumCRC32C, got.ETag)
 	})
 }
 
@@ -610,8 +648,9 @@ func (u *uploader) finish(ctx context.Context, one *upload) error {
 	return err
 }
 
-// complete asks the server to create the object from its parts, on the condition that the object has not changed since
-// the upload began. A server without conditions creates it in any case: so the object is looked at right before.
+// complete asks the server to create the object from its parts, on the condition that the object has not changed
+// since the upload began. A server without conditions creates it in any case: so the object is looked at right
+// before.
 func (u *uploader) complete(ctx context.Context, one *upload) error {
 	parts := make([]minio.CompletePart, len(one.parts))
 	for n, p := range one.crcs() {
