@@ -1,4 +1,4 @@
-# Targets: build man demo card test check fuzz pairs encode trust growth parity-long bench instructions gobench release reproducible publish lint readers wine slurm kubernetes schedulers golden architectures evaluation quality configs interop mutate clean
+# Targets: build man demo card test check fuzz pairs encode trust growth parity-long bench instructions gobench release reproducible publish lint readers image-readers wine slurm kubernetes schedulers golden architectures evaluation quality configs interop mutate clean
 
 # The toolchain with vector kernels. A plain `go build ./...` works with any Go
 # that go.mod allows and gives the scalar build, whose bytes are the same.
@@ -271,6 +271,24 @@ readers: build
 	cd $(READERS)/ollama && go build -o ../modelfile .
 	$(SIMD) READERS=$(abspath $(READERS)) GGFORGE_BIN=$(abspath bin) go test -count=1 -v ./test/interop -run '^TestReaders'
 endif
+
+# Files of image models and text encoders, read by the code of the programs that run them, with PyTorch and gguf-py in
+# ORACLE_ROOT: ComfyUI-GGUF and diffusers, fetched at fixed commits into IMAGE_READERS, a folder inside ORACLE_ROOT.
+COMFYUI_GGUF     ?= https://github.com/city96/ComfyUI-GGUF
+COMFYUI_COMMIT   := 795e451
+DIFFUSERS        ?= https://github.com/huggingface/diffusers
+DIFFUSERS_COMMIT := 58eb52c
+IMAGE_READERS    ?= /srv/image-readers
+READ_BY          := ^TestReaders(Encoders|Diffusion)$$
+.PHONY: image-readers
+image-readers: build
+	@mkdir -p $(ORACLE_ROOT)$(IMAGE_READERS)
+	test -d out/ComfyUI-GGUF || git clone -q --filter=blob:none $(COMFYUI_GGUF) out/ComfyUI-GGUF
+	test -d out/diffusers || git clone -q --filter=blob:none $(DIFFUSERS) out/diffusers
+	@mkdir -p $(ORACLE_ROOT)$(IMAGE_READERS)/ComfyUI_GGUF $(ORACLE_ROOT)$(IMAGE_READERS)/diffusers
+	git -C out/ComfyUI-GGUF archive $(COMFYUI_COMMIT) | tar -x -C $(ORACLE_ROOT)$(IMAGE_READERS)/ComfyUI_GGUF
+	git -C out/diffusers archive $(DIFFUSERS_COMMIT) src | tar -x -C $(ORACLE_ROOT)$(IMAGE_READERS)/diffusers
+	$(SIMD) $(INTEROP) IMAGE_READERS=$(IMAGE_READERS) go test -count=1 -v ./test/interop -run '$(READ_BY)'
 
 # Reads from and writes to a real server of objects, MinIO, which is built in S3_TOOLS and killed in the middle, as our own
 # processes are; S3_BYTES is the size of the checkpoint. Its licence is the AGPL: it is run, and not part of anything.
