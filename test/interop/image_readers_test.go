@@ -57,6 +57,7 @@ func (o *oracle) readBy(t *testing.T, list []reading) {
 	for i := range list {
 		r := &list[i]
 		r.File, r.Spiece, r.Tokens = inside(r.File), inside(r.Spiece), inside(r.Tokens)
+		r.Sources = slices.Clone(r.Sources)
 		for k := range r.Sources {
 			r.Sources[k] = inside(r.Sources[k])
 		}
@@ -243,4 +244,62 @@ func tekken() *hftest.Spec {
 	s := *hftest.Lookup("mistral")
 	s.Name, s.Tokenizer = "mistral-bpe", "bpe:llama3"
 	return &s
+}
+
+// diffusionCases are made-up image models, by the names that mkdiff.py gives them, and the types to quantize them to.
+var diffusionCases = []struct {
+	name  string
+	drop  string // tensors that are no weights
+	dims5 bool   // has tensors of 5 dimensions
+	orig  bool   // has tensors whose rows were changed: only ComfyUI-GGUF reads the keys with their shapes
+}{
+	{name: "flux-dev"}, {name: "flux-fp8"}, {name: "flux-mixed"}, {name: "flux2-dev"}, {name: "chroma"},
+	{name: "sd35-medium"}, {name: "sd35-large"}, {name: "aura"}, {name: "hidream"},
+	{name: "cosmos", drop: `_extra_state|accum_`}, {name: "ltxv"}, {name: "hyvid", dims5: true},
+	{name: "wan-t2v", dims5: true}, {name: "wan-i2v", dims5: true}, {name: "wan-vace", dims5: true},
+	{name: "sd1-f32", orig: true}, {name: "sdxl-bf16", orig: true}, {name: "lumina2"}, {name: "z-image"},
+	{name: "qwen-image"},
+}
+
+// TestReadersDiffusion converts and quantizes image models, and has gguf-py, ComfyUI-GGUF's own code and that of
+// diffusers read them: every tensor has the name, the shape and the values of the source.
+func TestReadersDiffusion(t *testing.T) {
+	if imageReaders == "" {
+		t.Skip("needs the readers of others: run make image-readers")
+	}
+	o := start(t)
+	maker := filepath.Join(shared, "oracle", "mkdiff.py")
+	data, err := os.ReadFile(maker)
+	if err != nil {
+		t.Skipf("%v: nothing compared", err)
+	}
+	must(t, os.WriteFile(root+work+"/oracle/mkdiff.py", data, 0o666))
+	for _, c := range diffusionCases {
+		t.Run(c.name, func(t *testing.T) {
+			folder := "/diffusion/" + c.name
+			must(t, os.MkdirAll(root+work+folder, 0o777))
+			o.script(t, "mkdiff.py", "--case", c.name, work+folder)
+			source := safetensorsIn(t, root+work+folder)
+			out := root + work + folder + "/" + c.name + ".gguf"
+			ours(t, "ggconv", source[0], out)
+			files := []string{out}
+			for _, typ := range []string{"Q4_K_M", "Q8_0", "Q2_K"} {
+				files = append(files, strings.TrimSuffix(out, ".gguf")+"-"+typ+".gguf")
+				ours(t, "ggquant", out, files[len(files)-1], typ)
+			}
+			var list []reading
+			for _, file := range files {
+				for _, reader := range []string{"gguf", "unet", "diffusers"} {
+					list = append(list, reading{Reader: reader, File: file, Sources: source, Drop: c.drop,
+						Cut: `^(model\.diffusion_model\.|net\.)`, Orig: c.orig, Dims5: c.dims5})
+				}
+			}
+			if c.dims5 { // gguf-py has a limit of 4 since 2026-07
+				list = append(list, reading{Reader: "unet", File: out, Sources: source,
+					refused: "exceeds GGML_MAX_DIMS (4)"})
+			}
+			o.readBy(t, list)
+			must(t, os.RemoveAll(root+work+folder))
+		})
+	}
 }

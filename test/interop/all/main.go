@@ -32,6 +32,8 @@ var elsewhere = map[string]string{
 	"TestParallel":         "make schedulers",
 	"TestObjects":          "make s3",
 	"TestPublishedConfigs": "make configs CONFIGS=FOLDER",
+	"TestReadersDiffusion": "make image-readers",
+	"TestReadersEncoders":  "make image-readers",
 	"TestReadersHeaders":   "make readers",
 	"TestReadersRun":       "make readers",
 	"TestSchedulersQuote":  "make schedulers",
