@@ -31,29 +31,40 @@ func fileAddress(name, endpoint string) (address string, err error) {
 		}
 		return n.URL(), err
 	}
-	id, revision, file := "", "", ""
-	if rest, ok := strings.CutPrefix(name, hubScheme); ok {
-		if m := hubFile.FindStringSubmatch(rest); m != nil {
-			id, revision, file = m[1], m[2], m[3]
-		}
-		if id == "" {
-			return "", fault.Errorf(fault.Usage,
-				"%q: want a file of the model: hf://ORG/NAME/FILE.gguf or hf://ORG/NAME@REVISION/FILE.gguf", name)
-		}
-	} else {
+	id, revision, file, err := hubFileOf(name, endpoint)
+	if err != nil {
+		return "", err
+	}
+	if id == "" {
 		u, err := url.Parse(name)
 		if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
 			return "", fault.Errorf(fault.Usage,
 				"%s: want the address of a file, https://HOST/PATH, without user and fragment", shown(name))
 		}
+		return name, nil
+	}
+	return endpoint + "/" + id + "/resolve/" + url.PathEscape(revision) + "/" + escape(file), nil
+}
+
+// hubFileOf parses the address of a file of a model in the hub: hf://ORG/NAME/FILE, hf://ORG/NAME@REVISION/FILE, or that
+// of its page. id is "" for addresses elsewhere.
+func hubFileOf(name, endpoint string) (id, revision, file string, err error) {
+	const want = "%q: want hf://ORG/NAME/FILE or hf://ORG/NAME@REVISION/FILE"
+	if rest, ok := strings.CutPrefix(name, hubScheme); ok {
+		m := hubFile.FindStringSubmatch(rest)
+		if m == nil {
+			return "", "", "", fault.Errorf(fault.Usage, want, name)
+		}
+		id, revision, file = m[1], m[2], m[3]
+	} else {
 		page, ok := strings.CutPrefix(name, endpoint+"/")
 		m := hubPage.FindStringSubmatch(page)
 		if !ok || m == nil {
-			return name, nil
+			return "", "", "", nil
 		}
 		id, revision = m[1], m[2]
 		if file, err = url.PathUnescape(m[3]); err != nil {
-			return "", fault.Errorf(fault.Usage, "%s: %w", shown(name), err)
+			return "", "", "", fault.Errorf(fault.Usage, "%s: %w", shown(name), err)
 		}
 	}
 	if revision == "" {
@@ -62,10 +73,9 @@ func fileAddress(name, endpoint string) (address string, err error) {
 	org, model, _ := strings.Cut(id, "/")
 	if !hubName.MatchString(org) || !hubName.MatchString(model) || !hubRevision.MatchString(revision) ||
 		strings.Contains(id+revision, "..") || !fs.ValidPath(file) || file == "." {
-		return "", fault.Errorf(fault.Usage, "%q: want hf://ORG/NAME/FILE.gguf or hf://ORG/NAME@REVISION/FILE.gguf",
-			name)
+		return "", "", "", fault.Errorf(fault.Usage, want, name)
 	}
-	return endpoint + "/" + id + "/resolve/" + url.PathEscape(revision) + "/" + escape(file), nil
+	return id, revision, file, nil
 }
 
 // IsFile reports whether a name is that of a GGUF file on a server: hf://ORG/NAME/FILE.gguf, s3://BUCKET/KEY.gguf,

@@ -85,7 +85,7 @@ const maskFile = "mask_embedding.pt"
 // sidePatterns match the side files (configurations, tokenizers, cards); in folders, configurations of further modules
 // and chat templates only.
 var sidePatterns = []string{"LICENSE*", "*.json", "*.md", "*.txt", "*.model", "*.tiktoken", "*.jinja", "*/config.json",
-	"helper/shim.py", maskFile, "*/" + safetensors.IndexName, "additional_chat_templates/*.jinja"}
+	"helper/shim.py", maskFile, "*/" + safetensors.IndexName, "*/" + diffusersIndex + "*.json", "additional_chat_templates/*.jinja"}
 
 // isSide reports whether a file is fetched before the weights.
 func isSide(name string) bool {
@@ -117,7 +117,7 @@ var sideFiles = []string{
 	"hy.tiktoken", "tiktoken.model",
 	"chat_template.jinja", "chat_template.json", "preprocessor_config.json", "processor_config.json",
 	"embedding_config.json", "decision_config.json", "joint_head_config.json", "helper/shim.py", maskFile,
-	"speech_tokenizer/config.json", safetensors.IndexName, pickleIndex,
+	"speech_tokenizer/config.json", safetensors.IndexName, pickleIndex, PipelineIndex, diffusersIndex + ".json",
 }
 
 // probe requests the files that a model may have from a server without a listing.
@@ -148,6 +148,9 @@ func (r *remote) probe(folder string) error {
 		_, err := os.Stat(filepath.Join(folder, name))
 		return err == nil
 	}
+	if err := r.probeDiffusers(folder, has); err != nil {
+		return err
+	}
 	if has(safetensors.IndexName) {
 		return nil // the index names the weights
 	}
@@ -161,6 +164,28 @@ func (r *remote) probe(folder string) error {
 		}
 		if err := r.probeWeights(n.Prefix + n.Suffix); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// probeDiffusers requests what a model of the diffusers library has: a folder of a pipeline, or such a folder alone.
+func (r *remote) probeDiffusers(folder string, has func(name string) bool) error {
+	folders := []string{""}
+	if has(PipelineIndex) {
+		folders = PipelineFolders
+	}
+	for _, in := range folders {
+		index, config := path.Join(in, diffusersIndex+".json"), path.Join(in, "config.json")
+		if in != "" {
+			if err := r.fetchAll(folder, []string{index, config}, true); err != nil {
+				return err
+			}
+		}
+		if has(config) && !has(index) {
+			if err := r.probeWeights(path.Join(in, diffusersName+".safetensors")); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -191,7 +216,8 @@ func (r *remote) fetchAll(folder string, names []string, optional bool) error {
 	for _, name := range names {
 		group.Go(func() error {
 			most := limit(name)
-			if base := path.Base(name); base == safetensors.IndexName || base == pickleIndex {
+			if base := path.Base(name); base == safetensors.IndexName || base == pickleIndex ||
+				strings.HasPrefix(base, diffusersIndex) {
 				most = maxIndexBytes
 			}
 			data, err := r.client.Get(ctx, r.url(name), most, r.left)

@@ -1,4 +1,4 @@
-// Package convert turns a Hugging Face checkpoint directory into a GGUF file.
+// Package convert turns a Hugging Face checkpoint directory, or the file of an image or video model, into a GGUF file.
 //
 // Prepare reads the small files of the directory, finds the architecture, maps every tensor and computes all metadata:
 // afterwards every byte of the file is known, except for the weights. Write then streams the weights through the
@@ -14,6 +14,7 @@ import (
 
 	"ggforge/arch"
 	"ggforge/arch/config"
+	"ggforge/arch/diffusion"
 	"ggforge/arch/table"
 	"ggforge/checkpoint"
 	"ggforge/checkpoint/precision"
@@ -27,10 +28,11 @@ import (
 // Job is a planned conversion. It owns the checkpoint's files until Close.
 type Job struct {
 	Dir      string
-	Arch     *table.Arch
-	Type     OutType  // never Auto
-	Warnings []string // for the user, one sentence each
-	Plan     []Tensor // in file order
+	Arch     *table.Arch      // nil for an image or video model
+	Image    *diffusion.Model // nil for others
+	Type     OutType          // never Auto
+	Warnings []string         // for the user, one sentence each
+	Plan     []Tensor         // in file order
 
 	options  Options
 	in       inputs
@@ -45,6 +47,7 @@ type Job struct {
 // inputs are the files that a job reads, open until Close.
 type inputs struct {
 	files    *checkpoint.Dir    // Job.Dir
+	image    *imageInput        // of an image or video model; nil for others
 	adapter  bool               // files is an adapter, which becomes an adapter file
 	base     *checkpoint.Dir    // base model of an adapter or of a decision adapter; nil for others
 	target   *checkpoint.Dir    // target model of a draft model; nil for others
@@ -72,7 +75,8 @@ type numbers struct {
 	scaleFactors map[string][]float32 // factors of the scales of NVFP4 weights, by tensor name in the file
 }
 
-// Prepare reads the checkpoint in dir and plans its conversion. The caller closes the job. ctx also limits Write for a
+// Prepare reads the checkpoint in dir and plans its conversion. dir may be one file with the weights of an image or video
+// model, too. The caller closes the job. ctx also limits Write for a
 // model on a server (see checkpoint.IsRemote).
 func Prepare(ctx context.Context, dir string, opt Options) (*Job, error) {
 	return prepare(ctx, dir, opt, true)
@@ -84,12 +88,26 @@ func prepare(ctx context.Context, dir string, opt Options, adapters bool) (*Job,
 		return nil, err
 	}
 	opt.VocabOnly = opt.VocabOnly || opt.ConfigOnly
-	files, err := open(ctx, dir, checkpoint.Options{OutsideLinks: opt.OutsideLinks, Remote: opt.Remote})
+	j := &Job{Dir: dir, Type: opt.Type, options: opt}
+	var err error
+	in := checkpoint.Options{OutsideLinks: opt.OutsideLinks, Remote: opt.Remote}
+	if checkpoint.IsStateDict(dir) {
+		j.in.image = new(imageInput)
+		j.in.files, j.in.image.file, err = checkpoint.OpenStateDict(ctx, dir, in)
+	} else {
+		j.in.files, err = open(ctx, dir, in)
+	}
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{Dir: dir, Type: opt.Type, options: opt, in: inputs{files: files}}
-	if files.Adapter() {
+	files := j.in.files
+	if j.in.image == nil {
+		if j.in.image, err = findImage(files); err != nil {
+			j.Close()
+			return nil, fmt.Errorf("%s: %w", dir, err)
+		}
+	}
+	if j.in.image == nil && files.Adapter() {
 		if j.model.decider, err = arch.ReadAdapterDecision(files); err != nil {
 			j.Close()
 			return nil, fmt.Errorf("%s: %w", dir, err)
@@ -98,6 +116,8 @@ func prepare(ctx context.Context, dir string, opt Options, adapters bool) (*Job,
 	}
 	prepare := j.prepareModel
 	switch {
+	case j.in.image != nil:
+		prepare = j.prepareImage
 	case j.in.adapter && adapters:
 		prepare = j.prepareAdapter
 	case j.in.adapter:

@@ -22,6 +22,9 @@ func (j *Job) remote() bool { return checkpoint.IsRemote(j.Dir) }
 // "{outtype}" are replaced by the output type, in the same case. "" is the checkpoint's directory; for a model on a
 // server, ORG-NAME-f16.gguf in the current directory. A split model has the names of its shards instead: see Outputs.
 func (j *Job) Output(out string) (string, error) {
+	if j.Image != nil {
+		return j.imageOutput(out)
+	}
 	if out == "" && j.remote() {
 		out = gguf.SafeName(j.name(), "-{ftype}.gguf")
 		if id, _ := j.in.files.HubID(); id != "" {

@@ -51,6 +51,9 @@ var nvfp4Row = outTypeRow{label: "NVFP4", fileType: 39}
 
 // row returns the row of the output file.
 func (j *Job) row() outTypeRow {
+	if j.Image != nil {
+		return j.Type.row()
+	}
 	has := func(typ gguf.Type) bool {
 		return slices.ContainsFunc(j.Plan, func(t Tensor) bool { return t.Source.Type() == typ })
 	}

@@ -14,6 +14,10 @@ type prefix struct {
 	whole bool
 }
 
+// AveragesPrefix is the beginning of the names of averages of the weights during training (EMA), which checkpoints of
+// Stable Diffusion have next to the weights.
+const AveragesPrefix = "model_ema."
+
 // prefixes in the order in which they are looked for. The reference has the first three.
 var prefixes = []prefix{
 	{text: "model.diffusion_model."},

@@ -92,6 +92,12 @@ func OpenConsolidated(in Folder, dir string) (*Checkpoint, error) {
 	return openSet(in, dir, names, merged)
 }
 
+// OpenNaming opens the files of a directory that n names, under the rules of OpenDir. names are those of its files that
+// count, sorted.
+func OpenNaming(in Folder, dir string, names []string, n Naming) (*Checkpoint, error) {
+	return openSet(in, dir, names, n)
+}
+
 func openSet(in Folder, dir string, names []string, n Naming) (*Checkpoint, error) {
 	c := &Checkpoint{Dir: dir}
 	err := OpenSet(in, dir, names, n, func(name string) ([]string, error) {

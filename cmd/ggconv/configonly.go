@@ -66,7 +66,7 @@ func describeMetadata(ctx context.Context, dir string, opt convert.Options) (lin
 	m := job.Metadata()
 	keys, tokens := 0, "no tokenizer"
 	for _, kv := range m {
-		if strings.HasPrefix(kv.Key, job.Arch.Name+".") {
+		if strings.HasPrefix(kv.Key, job.Architecture()+".") {
 			keys++
 		}
 	}

@@ -147,7 +147,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	}
 	w = tool.InfoWriter(cmd)
 	fmt.Fprintf(w, "%s: %s, %d tensors, architecture %s, weights in %s\n", name, tool.Bytes(found.Bytes), len(job.Plan),
-		job.Arch.Name, job.Type)
+		job.Architecture(), job.Type)
 	fmt.Fprintln(w, cost.Stop(found.Bytes))
 	return nil
 }

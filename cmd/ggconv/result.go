@@ -37,7 +37,7 @@ type planned struct {
 
 // conversionOf describes the result of a job.
 func conversionOf(job *convert.Job, outputs []string) conversion {
-	c := conversion{Architecture: job.Arch.Name, Type: job.Type.String(), Bytes: job.Size(), Files: outputs,
+	c := conversion{Architecture: job.Architecture(), Type: job.Type.String(), Bytes: job.Size(), Files: outputs,
 		Warnings: append([]string{}, job.Warnings...)}
 	for _, p := range job.Plan {
 		c.Tensors = append(c.Tensors, planned{p.Name, p.From, p.Source.NE(), p.Type.String()})

@@ -52,7 +52,7 @@ func (c *Checkpoint) Open(ctx context.Context, cmd *cli.Command, path string) (*
 	switch {
 	case err != nil && !remote:
 		return nil, err
-	case err == nil && st.IsDir(), remote && !checkpoint.IsFile(path):
+	case err == nil && st.IsDir(), remote && !checkpoint.IsFile(path), checkpoint.IsStateDict(path):
 	case remote:
 		if err := tool.CheckInput(cmd, tool.RemoteFiles, path); err != nil {
 			return nil, err
