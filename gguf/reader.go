@@ -432,7 +432,7 @@ func (r *reader) layout(f *File) error {
 // Align rounds n up to a multiple of a, a power of two.
 func Align(n, a int64) int64 { return (n + a - 1) &^ (a - 1) }
 
-// Is reports whether a file begins as a GGUF file does.
+// Is reports whether the first bytes of a file are those of the format.
 func Is(f io.ReaderAt) bool {
 	var first [len(magic)]byte
 	_, err := f.ReadAt(first[:], 0)
