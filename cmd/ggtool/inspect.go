@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/arch/diffusion"
 	"ggforge/checkpoint"
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/page"
@@ -34,7 +35,8 @@ func inspectCommand() *cli.Command {
 			"fetched. HF_TOKEN and HF_ENDPOINT apply, and for objects AWS_ENDPOINT_URL and the\n" +
 			"other variables of S3 tools.\n\n" + runs.InstalledHelp + "\n\n" +
 			"--memory lists the memory that llama.cpp needs to run the model without accelerators:\n" +
-			"weights, caches and states to the byte, compute buffers as an estimate.\n\n" + tool.ExitHelp,
+			"weights, caches and states to the byte, compute buffers as an estimate. Of image and video\n" +
+			"models it lists the weights only.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"info", "show", "dump", "list", "ls", "metadata"},
 			Examples: []string{"ggtool inspect model-Q4_K_M.gguf",
@@ -155,6 +157,9 @@ func (r *inspectRequest) parseMemory(cmd *cli.Command) (err error) {
 
 // writeMemory writes the memory that the model needs to run.
 func (r *inspectRequest) writeMemory(w io.Writer, set *gguf.Set) error {
+	if diffusion.Has(set.Metadata().Architecture()) {
+		return r.writeWeights(w, set)
+	}
 	report, err := memory.Of(memory.From(set), r.Run, r.Contexts...)
 	switch {
 	case err != nil:
@@ -165,6 +170,29 @@ func (r *inspectRequest) writeMemory(w io.Writer, set *gguf.Set) error {
 		return report.WriteMarkdown(w)
 	}
 	return report.WriteText(w)
+}
+
+// onlyWeights is the JSON output of --memory for models of which only the memory of weights is known.
+type onlyWeights struct {
+	Architecture string `json:"architecture"`
+	Weights      int64  `json:"weights"`
+	OnlyWeights  bool   `json:"only_weights"`
+}
+
+// writeWeights writes the memory of the weights of an image model: what else it takes depends on the program that runs it
+// and on the size of images.
+func (r *inspectRequest) writeWeights(w io.Writer, set *gguf.Set) error {
+	x := onlyWeights{Architecture: set.Metadata().Architecture(), OnlyWeights: true}
+	for _, t := range set.Tensors() {
+		x.Weights += t.Bytes()
+	}
+	if r.JSON {
+		return tool.WriteJSON(w, x)
+	}
+	_, err := fmt.Fprintf(w, "%s: weights %s (%d bytes), as they are in the file. Weights only: what else a program takes "+
+		"depends on\nthe program and on the size of images or videos, and text encoders and autoencoders are other files.\n",
+		x.Architecture, memory.Size(x.Weights), x.Weights)
+	return err
 }
 
 func inspect(ctx context.Context, cmd *cli.Command) error {

@@ -107,6 +107,9 @@ func Compare(ctx context.Context, base, m *model.Model, opt Options) (*Result, e
 			continue
 		}
 		delete(of, t.Name)
+		if t.Elements() == 0 && b.Elements() == 0 {
+			continue // nothing to compare
+		}
 		if !slices.Equal(b.NE, t.NE) {
 			return nil, fault.Errorf(fault.Refused, "%s: tensor %q: dimensions %s, %s has %s", m.Path, t.Name,
 				gguf.Shape(t.NE), base.Path, gguf.Shape(b.NE))
@@ -120,7 +123,7 @@ func Compare(ctx context.Context, base, m *model.Model, opt Options) (*Result, e
 			return nil, err
 		}
 		n, row := gguf.Rows(t.NE), gguf.RowLen(t.NE)
-		step := max(1, block/max(1, row))
+		step := max(1, block/row)
 		for from := int64(0); from < n; from += step {
 			jobs = append(jobs, job{len(pairs), from, min(from+step, n)})
 		}

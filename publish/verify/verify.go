@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"ggforge/arch"
+	"ggforge/arch/diffusion"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -137,7 +138,15 @@ func Worse(f *gguf.File, m gguf.Metadata) ([]string, error) {
 		return nil, err
 	}
 	after, err := find(m)
-	return slices.DeleteFunc(after, func(text string) bool { return slices.Contains(before, text) }), err
+	after = slices.DeleteFunc(after, func(text string) bool { return slices.Contains(before, text) })
+	// The file could not be read again with a name that the new architecture does not take.
+	for name, ne := range (&gguf.Set{Files: append([]*gguf.File{f}, others...)}).Shapes() {
+		if err := gguf.LimitsOf(m.Architecture()).Check(name, ne); err != nil &&
+			gguf.LimitsOf(f.Architecture()).Check(name, ne) == nil {
+			after = append(after, fmt.Sprintf("%s: tensor %q: %v", f.Path, name, err))
+		}
+	}
+	return after, err
 }
 
 // furtherShards opens the shards after the first one, f; it returns none if f is another file or if one cannot be
@@ -374,6 +383,10 @@ func meaning(files []*gguf.File, all *findings) {
 	tokens(f, all)
 	if name == "" {
 		all.add("%s: has no key %q, or not a text", f.Path, gguf.KeyArchitecture)
+		return
+	}
+	if image := diffusion.ByName(name); image != nil {
+		images(image, files, all)
 		return
 	}
 	a := arch.ForFile(m)

@@ -139,7 +139,7 @@ func TestDefects(t *testing.T) {
 		}, 0, []string{`note: 2 tensors, "` + strings.Repeat("n", 100) + `" among them, have a name of more than 63 bytes`,
 			`note: tensor "blk.0.attn_output.weight" has more than 4 dimensions: ggml and gguf-py since`,
 			`note: tensor "output_norm.weight" has a dimension of 0: ggml`,
-			"name of 128 bytes, want at most 127", "note: ", "note: "}},
+			"name of 128 bytes, want at most 127", "note: has no key \"general.file_type\"", "note: tensor \"output_norm.weight\" (byte"}},
 		{"padding", func(_ *gguf.Metadata, x *[]gguf.Tensor, data []byte) { data[(*x)[1].Offset-3] = 1 }, 0,
 			[]string{`note: tensor "token_embd.weight" (byte`}},
 	} {
@@ -197,6 +197,59 @@ func TestDefects(t *testing.T) {
 				t.Errorf("%v, and found %q", err, lines)
 			}
 		})
+	}
+}
+
+// TestImageModel checks the findings about image models; of a language model the same keys mean nothing.
+func TestImageModel(t *testing.T) {
+	for _, c := range []struct {
+		architecture string
+		shape        gguf.Value
+		names        []string
+		want         []string // a note begins with "note: "
+	}{
+		{"sd1", gguf.Int32s([]int32{4, 3, 2}), nil, nil},
+		{"sd1", gguf.Int32s([]int32{4, 3, 3}), nil, []string{`key "comfy.gguf.orig_shape.x": is `}},
+		{"sd1", gguf.Int32s([]int32{1 << 30, 1 << 30, 1 << 30}), nil, []string{"has 24 elements"}},
+		{"sd1", gguf.String("4, 3, 2"), nil, []string{`key "comfy.gguf.orig_shape.x": is str, want an array of i32`}},
+		{"sd1", gguf.Strings([]string{"4"}), nil, []string{"want an array of i32"}},
+		{"wan", gguf.Int32s([]int32{24}), nil,
+			[]string{`key "general.architecture" is "wan", but by the names of its tensors the model is "sd1"`}},
+		{"sd1", gguf.Int32s([]int32{24}), []string{"a"}, []string{`note: key "general.architecture" is "sd1": no known image`}},
+		{"sd1", gguf.Int32s([]int32{24}), []string{"b"}, []string{`note: key "general.architecture" is "sd1": no known image`}},
+		{"new", gguf.String("4, 3, 2"), nil, []string{`note: architecture "new" is not known`}},
+	} {
+		m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String(c.architecture)},
+			{Key: "general.file_type", Value: gguf.Uint32(1)}, {Key: "comfy.gguf.orig_shape.x", Value: c.shape}}
+		x := []gguf.Tensor{{Name: "x", NE: []int64{12, 2}, Type: gguf.TypeF32}}
+		if c.names == nil {
+			c.names = []string{"down_blocks.0.downsamplers.0.conv.weight"}
+		}
+		for _, name := range c.names {
+			x = append(x, gguf.Tensor{Name: name, NE: []int64{1}, Type: gguf.TypeF32})
+		}
+		size := gguf.Layout(x, 32)
+		path := filepath.Join(t.TempDir(), "m.gguf")
+		if err := os.WriteFile(path, append(gguf.AppendHeader(nil, m, x, 32), make([]byte, size)...), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		found, err := verify.Model(t.Context(), path, verify.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		for _, f := range found {
+			line := strings.Replace(f.Text, path+": ", "", 1)
+			if f.Note {
+				line = "note: " + line
+			}
+			lines = append(lines, line)
+		}
+		if !slices.EqualFunc(lines, c.want, func(line, want string) bool {
+			return strings.Contains(line, want) && strings.HasPrefix(line, "note: ") == strings.HasPrefix(want, "note: ")
+		}) {
+			t.Errorf("%s, %v: %q, want %q", c.architecture, c.shape, lines, c.want)
+		}
 	}
 }
 

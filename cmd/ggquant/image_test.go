@@ -1,0 +1,63 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ggforge/gguf"
+)
+
+// imageFile writes a small image model.
+func imageFile(t *testing.T) string {
+	t.Helper()
+	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("flux")},
+		{Key: "general.quantization_version", Value: gguf.Uint32(2)}, {Key: "general.file_type", Value: gguf.Uint32(1)}}
+	var x []gguf.Tensor
+	for _, name := range []string{"double_blocks.0.img_attn.qkv.weight", "double_blocks.0.img_attn.proj.weight",
+		"single_blocks.0.linear1.weight", "img_in.weight"} {
+		x = append(x, gguf.Tensor{Name: name, NE: []int64{256, 16}, Type: gguf.TypeF16})
+	}
+	data := make([]byte, gguf.Layout(x, 32))
+	for i := range data {
+		data[i] = byte(i * 31 % 251)
+		if i%2 == 1 {
+			data[i] = byte(0x20 + i/2%7 + i/2%5*128&0x80)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "flux.gguf")
+	if err := os.WriteFile(path, append(gguf.AppendHeader(nil, m, x, 32), data...), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestImageModel quantizes an image model by several recipes at once, and checks that nothing is calibrated.
+func TestImageModel(t *testing.T) {
+	in, run := imageFile(t), expecting(t)
+	text := filepath.Join(t.TempDir(), "text.txt")
+	if err := os.WriteFile(text, []byte(strings.Repeat("some text ", 400)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	out := t.TempDir()
+	run(0, "recipe Q4_K_M: attn_qkv", "--dry-run", in, "Q4_K_M")
+	run(0, "", "--out-dir", out, in, "Q4_K_M", "Q8_0", "Q2_K")
+	run(0, "", "--tensor-type", "linear1=q6_k", in, filepath.Join(out, "own.gguf"), "Q4_K_M")
+	f, err := gguf.Open(filepath.Join(out, "own.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for i, want := range []string{"Q5_K", "Q4_K", "Q6_K", "F16"} {
+		if got := f.Tensors[i].Type.String(); got != want {
+			t.Errorf("%s: %s, want %s", f.Tensors[i].Name, got, want)
+		}
+	}
+	const why = "image and video models (flux) have no graph here"
+	for _, args := range [][]string{{"--calibrate", text}, {"--calibrate", text, "--effort", "high"},
+		{"--calibrate", text, "--target-size", "1M"}} {
+		run(4, why, append(args, in, filepath.Join(out, "x.gguf"), "Q4_K_M")...)
+	}
+	run(4, "has no rules for image and video models (flux): want one of", in, filepath.Join(out, "x.gguf"), "IQ4_XS")
+}
