@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +43,9 @@ func TestSlurm(t *testing.T) {
 			"Q4_K_M", "IQ3_S"}},
 		{"gollama in part files", []string{"ggquant", "--progress", "none", "--verify", "--part-files", "PARTS",
 			gollama, "OUT/x.gguf", "IQ4_XS"}},
+		{"gollama released", strings.Fields("ggtool release --quiet --progress none --layout folders --source " + gollama +
+			" --output OUT --type Q8_0 --type Q6_K --type Q5_K_M --type Q5_K_S --type Q5_0 --type Q4_K_M --type Q4_K_S " +
+			"--type Q4_0 --type IQ4_XS --type Q3_K_M --type Q2_K --type IQ3_S")},
 		{"large converted", []string{"ggconv", "--progress", "none", large, "OUT/x.gguf"}},
 		{"large quantized", []string{"ggquant", "--progress", "none", large, "OUT/x.gguf", "Q4_K_M"}},
 	} {
@@ -92,20 +96,27 @@ func largeCheckpoint(t *testing.T, dir string) string {
 	return path
 }
 
-// hashes lists the files of a folder with their sizes and SHA-256.
+// hashes lists the files of a folder and its folders, without the state of a release, with their sizes and SHA-256.
 func hashes(t *testing.T, dir string) (list []string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	must(t, err)
-	for _, e := range entries {
-		f, err := os.Open(filepath.Join(dir, e.Name()))
-		must(t, err)
+	must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if e != nil && e.Name() == ".ggtool-release" {
+			return fs.SkipDir
+		}
+		if err != nil || e.IsDir() {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
 		defer f.Close()
 		h := sha256.New()
 		n, err := io.Copy(h, f)
-		must(t, err)
-		list = append(list, fmt.Sprintf("%x %d %s", h.Sum(nil), n, e.Name()))
-	}
+		name, _ := filepath.Rel(dir, path)
+		list = append(list, fmt.Sprintf("%x %d %s", h.Sum(nil), n, name))
+		return err
+	}))
 	return list
 }
 
