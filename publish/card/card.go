@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/arch/diffusion"
 	"ggforge/eval/memory"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -75,11 +76,12 @@ type File struct {
 	What                   string // the purpose of a sidecar
 	measured               Measured
 
-	// What commands need, for a block of code. Word is the path, quoted for a shell, and Include a pattern that matches
+	// What commands need, for a block of code. Word is the path, quoted for a shell, Literal as a string of Python or
+	// JSON, and Include a pattern that matches
 	// the file, with all its shards, and no other one. LlamaCPPTag leads llama.cpp to the file in its repository, HubTag
 	// the hub's pages and Ollama; "" if none does. LlamaCPPDefault is set if llama.cpp takes it without a tag.
-	Word, Include, LlamaCPPTag, HubTag string
-	LlamaCPPDefault                    bool
+	Word, Literal, Include, LlamaCPPTag, HubTag string
+	LlamaCPPDefault                             bool
 }
 
 // Fact is a line about how files were made.
@@ -115,6 +117,7 @@ type Card struct {
 	Folder                                          string // the name in Repository
 	Sums, Manifest, Signed                          bool   // there are SHA256SUMS, manifest.json, model.sig
 	SignatureKey                                    string // SHA-256 of the public key, or ""
+	Image                                           *Image // what an image or video model needs; nil for others
 	Prompt                                          string // a conversation as the chat template has it, in a fence; or ""
 	Others                                          []Fact // further files, as links, and what they are
 	Made                                            []Fact
@@ -130,6 +133,12 @@ type Card struct {
 	template    string
 	predicted   int // tokens of the measurements
 	results     Result
+}
+
+// Image is what programs need besides the file of an image or video model. Its texts are not untrusted.
+type Image struct {
+	diffusion.Use
+	Diffusers bool // the original is known, so that code for diffusers can name it
 }
 
 // maxFiles bounds the files of one card.
@@ -196,6 +205,7 @@ func Of(ctx context.Context, dir string, opt Options) (*Card, error) {
 	c.advise()
 	c.pipeline = pipelineOf(c.metadata, encoder)
 	c.describe(opt)
+	c.setImage()
 	var paths []string
 	for _, f := range c.Files {
 		paths = append(paths, f.Path)
@@ -260,7 +270,10 @@ func (c *Card) setFigures(all []Result) {
 // describe sets the description of the model and of its origin.
 func (c *Card) describe(opt Options) {
 	m := c.metadata
-	name := cmp.Or(plain(text(m, gguf.KeyName)), plain(text(m, gguf.KeyBasename)), filepath.Base(c.dir))
+	repo := cmp.Or(text(m, "general.source.repo_url"), text(m, "general.repo_url"))
+	c.BaseModel = cmp.Or(opt.BaseModel, HubModel(repo), HubModel(text(m, "general.source.url")))
+	_, original, _ := strings.Cut(c.BaseModel, "/")
+	name := cmp.Or(plain(text(m, gguf.KeyName)), plain(text(m, gguf.KeyBasename)), original, filepath.Base(c.dir))
 	c.Title, c.Description, c.Architecture, c.Size = markdown(name), markdown(text(m, "general.description")),
 		code(m.Architecture()), markdown(text(m, gguf.KeySizeLabel))
 	if v, ok := m.Get(gguf.ArchKey(m.Architecture(), "context_length")); ok {
@@ -268,8 +281,6 @@ func (c *Card) describe(opt Options) {
 			c.Trained = fmt.Sprint(n)
 		}
 	}
-	repo := cmp.Or(text(m, "general.source.repo_url"), text(m, "general.repo_url"))
-	c.BaseModel = cmp.Or(opt.BaseModel, HubModel(repo), HubModel(text(m, "general.source.url")))
 	c.quantizedBy = cmp.Or(opt.QuantizedBy, text(m, "general.quantized_by"))
 	switch {
 	case c.BaseModel != "":
@@ -308,6 +319,23 @@ func (c *Card) describe(opt Options) {
 	fact("Effort of the calibration", markdown(opt.Effort))
 	for _, in := range opt.Inputs {
 		fact(markdown(in.What), fmt.Sprintf("%s, %s, SHA-256 %s", code(in.Name), size.Text(in.Bytes), code(in.SHA256)))
+	}
+}
+
+// setImage sets what an image or video model needs, and its task unless the metadata have one.
+func (c *Card) setImage() {
+	arch := c.metadata.Architecture()
+	if diffusion.ByName(arch) == nil {
+		return
+	}
+	names := []string{c.BaseModel, text(c.metadata, gguf.KeyName)}
+	for _, f := range c.Files {
+		names = append(names, baseName(f.Path))
+	}
+	c.Image = &Image{diffusion.UseOf(arch, strings.Join(names, " ")), false}
+	c.Image.Diffusers = c.Image.Class != "" && hubName.MatchString(c.BaseModel)
+	if c.pipeline == textGeneration {
+		c.pipeline = c.Image.Tag
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"ggforge/gguf"
@@ -37,7 +38,7 @@ func (c *Card) setCommands(opt Options) {
 	}
 	for i := range c.Files {
 		f := &c.Files[i]
-		f.Word = quoted(f.Path)
+		f.Word, f.Literal = quoted(f.Path), strconv.QuoteToASCII(plain(f.Path))
 		f.setInclude(paths)
 	}
 	if i := slices.IndexFunc(c.Sidecars, func(s File) bool { return s.What == encoderRole }); i >= 0 {

@@ -25,7 +25,7 @@ var licences = strings.Fields(`apache-2.0 mit openrail bigscience-openrail-m cre
 	fair-noncommercial-research-license llama2 llama3 llama3.1 llama3.2 llama3.3 llama4 grok2-community gemma unknown other`)
 
 // pipelines are the hub's tasks for models in GGUF files, more specific ones first.
-var pipelines = strings.Fields(`any-to-any image-text-to-text audio-text-to-text video-text-to-text automatic-speech-recognition text-to-speech
+var pipelines = strings.Fields(`image-to-video text-to-video image-to-image text-to-image any-to-any image-text-to-text audio-text-to-text video-text-to-text automatic-speech-recognition text-to-speech
 	text-ranking sentence-similarity feature-extraction text-classification token-classification fill-mask translation summarization
 	question-answering text-generation`)
 
@@ -185,8 +185,11 @@ func pipelineOf(m gguf.Metadata, encoder gguf.Metadata) string {
 	case pooled:
 		return "feature-extraction"
 	}
-	return "text-generation"
+	return textGeneration
 }
+
+// textGeneration is the task of a model of which nothing else is known.
+const textGeneration = "text-generation"
 
 // tags returns the tags of a card: the model's, and those for its files.
 func (c *Card) tags() []string {

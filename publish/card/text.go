@@ -109,12 +109,16 @@ func HubName(s string) bool { return hubName.MatchString(s) }
 
 const hub = "https://huggingface.co/"
 
-// HubModel returns ORG/NAME of the model on the hub that an address or hf://ORG/NAME[@REVISION] names, "" for others.
+// HubModel returns ORG/NAME of the model on the hub that an address or hf://ORG/NAME[@REVISION] names, perhaps with the
+// path of a file or folder of it after hf://, "" for others.
 func HubModel(s string) string {
 	name, ok := strings.CutPrefix(s, hub)
 	if !ok {
 		if name, ok = strings.CutPrefix(s, "hf://"); ok {
 			name, _, _ = strings.Cut(name, "@")
+			if parts := strings.SplitN(name, "/", 3); len(parts) == 3 {
+				name = parts[0] + "/" + parts[1]
+			}
 		}
 	}
 	if name = strings.TrimSuffix(name, "/"); ok && hubName.MatchString(name) {
