@@ -162,6 +162,18 @@ func StoredRun(name string) (path, run string, ok bool) {
 	return name[:i], name[:i] + storedSuffix + runObject, rest == runObject || claimName.MatchString(rest)
 }
 
+// StoredUploads returns the IDs of the uploads of a run, from the object that StoredRun names.
+func StoredUploads(name string, data []byte) (ids []string, err error) {
+	var run storedRun
+	if err := parseSmall(name, data, &run); err != nil {
+		return nil, err
+	}
+	for _, f := range run.Files {
+		ids = append(ids, f.ID)
+	}
+	return ids, nil
+}
+
 // storedRun is the content of the object run.
 type storedRun struct {
 	Head  string       `json:"head"` // of a journal

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"time"
@@ -31,8 +34,9 @@ func cleanCommand() *cli.Command {
 			"parts of ggeval are listed, too, and work folders of uploads in DIR (the temporary\n" +
 			"folder, if the upload ran without --work-dir). They are removed only with --older-than.\n" +
 			"Of a folder that was pushed and whose push has not ended, the state is listed.\n\n" +
-			"For s3://BUCKET/FOLDER, unfinished uploads are listed, whose parts the server keeps;\n" +
-			"--remove aborts those that are older than --older-than.\n\n" + tool.ExitHelp,
+			"For s3://BUCKET/FOLDER, unfinished uploads are listed, whose parts the server keeps, and\n" +
+			"runs whose parts (--part) send pieces of objects; --remove aborts those that are older than\n" +
+			"--older-than.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"prune"},
 			Examples: []string{"ggtool clean models", "# files not written to for two days",
@@ -104,6 +108,7 @@ var leftoverTexts = map[writer.LeftoverKind]string{
 	writer.LeftBlocks:  "blocks of a calibration",
 	writer.LeftCommit:  "change of names that was cut short",
 	leftUpload:         "upload that is not complete",
+	leftObjects:        "run in parts, not finished, whose pieces are in an object store",
 	writer.LeftShare:   "parts that are not put together",
 	leftPush:           "push that has not ended, of which a permission is kept",
 	leftFolder:         "made to be uploaded, which has not ended",
@@ -158,9 +163,10 @@ func clean(ctx context.Context, cmd *cli.Command) error {
 }
 
 const (
-	leftUpload writer.LeftoverKind = "upload" // an unfinished multipart upload
-	leftPush   writer.LeftoverKind = "push"   // what a push keeps about files that the server has not completely
-	leftFolder writer.LeftoverKind = "folder" // a work folder with outputs that are not yet uploaded
+	leftUpload  writer.LeftoverKind = "upload"  // an unfinished multipart upload
+	leftObjects writer.LeftoverKind = "objects" // a run whose parts send pieces of objects
+	leftPush    writer.LeftoverKind = "push"    // what a push keeps about files that the server has not completely
+	leftFolder  writer.LeftoverKind = "folder"  // a work folder with outputs that are not yet uploaded
 )
 
 // leftIn returns the leftover files in a directory, or the unfinished uploads in a folder of objects.
@@ -175,6 +181,10 @@ func leftIn(ctx context.Context, dir string, now time.Time) (list []leftover, er
 			return nil, err
 		}
 		uploads, err := client.Incomplete(ctx, folder)
+		if err != nil {
+			return nil, err
+		}
+		list, uploads, err = leftParts(ctx, client, folder, uploads, now)
 		for _, u := range uploads {
 			remove := func() error { return client.Abort(ctx, u) }
 			list = append(list, leftover{Kind: leftUpload, Output: u.Name.String(), Files: []string{},
@@ -209,6 +219,69 @@ func leftIn(ctx context.Context, dir string, now time.Time) (list []leftover, er
 	return list, err
 }
 
+// maxObjects is the number of objects in a folder among which unfinished runs are looked for.
+const maxObjects = 1_000_000
+
+// maxRun bounds the object with the facts of a run.
+const maxRun = 64 << 20
+
+// leftParts returns the unfinished runs in parts whose objects are in a folder, and those uploads that belong to none.
+func leftParts(ctx context.Context, client *bucket.Client, folder bucket.Name, uploads []bucket.Incomplete,
+	now time.Time) (list []leftover, others []bucket.Incomplete, err error) {
+	objects, err := client.List(ctx, folder, maxObjects)
+	if err != nil {
+		return nil, uploads, err
+	}
+	runs := map[string][]bucket.Object{}
+	for _, o := range objects {
+		if _, run, ok := writer.StoredRun(o.Name); ok {
+			runs[run] = append(runs[run], o)
+		}
+	}
+	for _, run := range slices.Sorted(maps.Keys(runs)) {
+		name := bucket.Name{Bucket: folder.Bucket, Key: folder.Folder().Key + run}
+		path, _, _ := writer.StoredRun(name.Key)
+		one := leftover{Kind: leftObjects, Output: bucket.Name{Bucket: folder.Bucket, Key: path}.String(),
+			Files: []string{name.String()}, Age: math.Inf(1)}
+		for _, o := range runs[run] {
+			one.Age = min(one.Age, max(0, now.Sub(o.Modified)).Seconds()) // processes of parts write to theirs
+		}
+		data, _, err := client.Get(ctx, name, maxRun)
+		var ids []string
+		if err == nil {
+			ids, err = writer.StoredUploads(name.String(), data)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fault.Broken) {
+			return list, uploads, err
+		}
+		var own []bucket.Incomplete
+		for _, u := range uploads {
+			if slices.Contains(ids, u.ID) {
+				own = append(own, u)
+			}
+		}
+		uploads = slices.DeleteFunc(uploads, func(u bucket.Incomplete) bool { return slices.Contains(ids, u.ID) })
+		one.remove = func() error {
+			for _, u := range own {
+				if err := client.Abort(ctx, u); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return err
+				}
+			}
+			for _, o := range runs[run] {
+				if o.Name == run {
+					continue
+				}
+				if err := client.Remove(ctx, bucket.Name{Bucket: folder.Bucket, Key: folder.Folder().Key + o.Name}); err != nil {
+					return err
+				}
+			}
+			return client.Remove(ctx, name)
+		}
+		list = append(list, one)
+	}
+	return list, uploads, nil
+}
+
 // write prints a leftover as lines.
 func (l *leftover) write(w interface{ Write([]byte) (int, error) }, remove bool) error {
 	state := ""
@@ -232,7 +305,7 @@ func (l *leftover) write(w interface{ Write([]byte) (int, error) }, remove bool)
 	}
 	age := (time.Duration(l.Age) * time.Second).String()
 	size := ", " + tool.Bytes(l.Bytes)
-	if l.Kind == leftUpload {
+	if l.Kind == leftUpload || l.Kind == leftObjects {
 		size = "" // not known without asking for the parts
 	}
 	if _, err := fmt.Fprintf(w, "%s: %s%s, %s old%s%s\n", l.Output, leftoverTexts[l.Kind], size, age, blocks,

@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -158,6 +160,42 @@ func TestCleanUploads(t *testing.T) {
 	run(0, "s3://out/a/x: upload that is not complete, ", "--remove", "--older-than", "1h", "s3://out")
 	if s.Uploads() != 0 {
 		t.Errorf("%d uploads left", s.Uploads())
+	}
+}
+
+// TestCleanObjectParts lists a run whose parts send pieces of an object, and removes its objects and its upload.
+func TestCleanObjectParts(t *testing.T) {
+	s := buckettest.Serve(t, "", "")
+	client, err := bucket.New(bucket.Environment())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, key := range []string{"a/x.gguf", "a/y.gguf"} {
+		id, err := client.Begin(t.Context(), bucket.Name{Bucket: "out", Key: key}, "mark")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	facts := fmt.Appendf(nil, `{"parts": 2, "files": [{"name": "x.gguf", "upload_id": %q}]}`, ids[0])
+	s.Put("out/a/x.gguf.partial/run", fmt.Appendf(nil, "ggforge objects 1\n%x\n%s", sha256.Sum256(facts), facts))
+	s.Put("out/a/x.gguf.partial/1-of-2.1", []byte("x"))
+	s.Put("out/a/other", []byte("x"))
+	run := expect(t, "clean")
+	got := run(0, "s3://out/a/x.gguf: run in parts, not finished", "s3://out/a")
+	if !strings.Contains(got, "s3://out/a/y.gguf: upload that is not complete") ||
+		strings.Contains(got, "x.gguf: upload") {
+		t.Errorf("%s", got)
+	}
+	run(0, "", "--remove", "--older-than", "1h", "s3://out/a") // its parts have written to it
+	if names := s.Names(); len(names) != 3 {
+		t.Errorf("left: %q", names)
+	}
+	s.Aged = true
+	run(0, "s3://out/a/x.gguf: run in parts, not finished", "--remove", "--older-than", "30m", "s3://out/a")
+	if names := s.Names(); len(names) != 1 || s.Uploads() != 0 {
+		t.Errorf("left: %q, %d uploads", names, s.Uploads())
 	}
 }
 

@@ -68,7 +68,7 @@ func (c *Client) Begin(ctx context.Context, to Name, mark string) (id string, er
 // Pieces returns the pieces [from, to) of an upload that the server has. The error about an upload that does not
 // exist is fs.ErrNotExist.
 func (c *Client) Pieces(ctx context.Context, to Name, id string, from, end int) (list []Piece, err error) {
-	there, err := c.partsOf(ctx, to, id, from, end)
+	there, err := c.partsOf(ctx, to, id)
 	for n, p := range there {
 		if n > from && n <= end {
 			list = append(list, Piece{Number: n - 1, Bytes: p.Size, Tag: p.ETag, CRC32C: p.ChecksumCRC32C})

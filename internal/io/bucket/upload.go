@@ -388,7 +388,7 @@ func unknown(err error) bool {
 
 // listParts sets there to the parts of an upload that the server has.
 func (u *uploader) listParts(ctx context.Context, one *upload) error {
-	there, err := u.partsOf(ctx, one.To, one.id, 0, maxParts)
+	there, err := u.partsOf(ctx, one.To, one.id)
 	if err != nil {
 		return err
 	}
@@ -401,14 +401,13 @@ func (u *uploader) listParts(ctx context.Context, one *upload) error {
 	return nil
 }
 
-// partsOf returns the parts of an upload that the server has, with numbers above from up to about to.
-func (c *Client) partsOf(ctx context.Context, to Name, id string, from, last int) (there map[int]minio.ObjectPart,
-	err error) {
+// partsOf returns the parts of an upload that the server has: all, since MinIO passes over a marker that is no part.
+func (c *Client) partsOf(ctx context.Context, to Name, id string) (there map[int]minio.ObjectPart, err error) {
 	err = c.list(ctx, to.String(), func(ctx context.Context) error {
 		there = map[int]minio.ObjectPart{}
-		for marker := from; ; {
+		for marker := 0; ; {
 			ctx, _, stop := fetch.Watch(ctx, c.opt.Stall)
-			list, err := c.core.ListObjectParts(ctx, to.Bucket, to.Key, id, marker, min(1000, max(1, last-marker)))
+			list, err := c.core.ListObjectParts(ctx, to.Bucket, to.Key, id, marker, 1000)
 			err = explained(fetch.Quiet(ctx, err), to.String())
 			stop()
 			if err != nil {
@@ -418,7 +417,7 @@ func (c *Client) partsOf(ctx context.Context, to Name, id string, from, last int
 				p.ETag = strings.Trim(p.ETag, `"`)
 				there[p.PartNumber] = p
 			}
-			if !list.IsTruncated || list.NextPartNumberMarker >= last {
+			if !list.IsTruncated {
 				return nil
 			}
 			if list.NextPartNumberMarker <= marker || len(there) > maxParts {
