@@ -23,7 +23,8 @@
 //	--compat reference         write the bytes of the reference even where they are broken
 //
 // FILE may be an object, s3://BUCKET/KEY: the file is made in a local folder and uploaded when it is whole. The same
-// command resumes an interrupted upload.
+// command resumes an interrupted upload. With --part and --finish parts send pieces of the object instead, and no folder
+// is used unless --work-dir or --part-files is given (docs/clusters.md).
 //
 // An OUT whose name ends in -f16, -bf16, -f32 or -q8_0, with or without .gguf, sets
 // the type unless --outtype does; --output never does. A name that ends in a type of

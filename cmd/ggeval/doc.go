@@ -298,7 +298,7 @@
 //	--part auto/N              K from a scheduler, also one that does not know N
 //	--finish                   instead of --part: run nothing, check that all parts are there, whole, and belong
 //	                           to this job, and make the output from them
-//	--part-files OUT           the name, for perplexity and compare; imatrix uses -o
+//	--part-files OUT           the name; imatrix uses -o without it. s3://BUCKET/KEY makes objects
 //
 // The output of --finish has the same bits as that of one process. Parts that are missing, damaged, or belong to
 // another job (model, text, flags, version of the program) are named and have to be run again. Part files are not

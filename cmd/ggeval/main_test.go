@@ -154,6 +154,7 @@ func TestEveryFlag(t *testing.T) {
 				"save-every":     set("Collect.Every", "5", "--save-every", "5"),
 				"remote":         set("Path", "hf://MODEL", "--remote"), "force": force,
 				"sum-chunks": set("Collect.Group", "5", "--sum-chunks", "5"),
+				"part-files": set("Shares.Name", "x", "--part-files", "x", "--finish", "--sum-chunks", "2"),
 				"part":       set("Shares.Part", "3-of-16", "--part", "3/16", "--sum-chunks", "5"),
 				"finish":     set("Shares.Finish", "true", "--finish", "--sum-chunks", "5"),
 			}), false))

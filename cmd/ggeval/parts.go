@@ -16,7 +16,7 @@ import (
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/imatrix"
-	"ggforge/internal/io/disk"
+	"ggforge/internal/io/bucket"
 	"ggforge/model/identity"
 	"ggforge/writer"
 )
@@ -74,21 +74,22 @@ func (s *shares) run(ctx context.Context, cmd *cli.Command, cost *tool.Cost, x s
 	from, to := s.Part.Range(x.job.Items)
 	r := partResult{Part: s.Part.String(), Output: x.job.Path(s.Part), From: min(from*x.group, chunks),
 		To: min(to*x.group, chunks), Chunks: chunks}
+	defer x.job.Close()
 	var err error
-	if r.Before, err = x.job.Check(s.Part, x.write.Force); err != nil {
+	if r.Before, err = x.job.Check(ctx, s.Part, x.write.Force); err != nil {
 		return err
 	}
 	tokens := 0
 	if r.Before {
-		info, err := disk.Stat(r.Output)
-		if err != nil {
+		if r.Bytes, err = x.job.Size(s.Part); err != nil {
 			return err
 		}
-		r.Bytes = info.Size()
 	} else {
 		x.write.Force = true
-		if err := writer.Writable(r.Output, x.write); err != nil {
-			return err
+		if !bucket.Is(r.Output) {
+			if err := writer.Writable(r.Output, x.write); err != nil {
+				return err
+			}
 		}
 		tool.NoteScalar(cmd)
 		sections, err := x.found(from, to)

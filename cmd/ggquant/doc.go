@@ -137,7 +137,8 @@
 //	--compat reference         write the bytes of the reference even where they are broken
 //
 // OUT may be an object, s3://BUCKET/KEY, and DIR a folder of objects: outputs are made in a local folder and uploaded
-// when all are whole. The same command resumes an interrupted upload. IN may be a file on a server,
+// when all are whole. The same command resumes an interrupted upload. With --part and --finish parts send pieces of the
+// objects instead, and no folder is used unless --work-dir or --part-files is given (docs/clusters.md). IN may be a file on a server,
 // hf://ORG/NAME/FILE.gguf, https://HOST/PATH.gguf or s3://BUCKET/KEY.gguf, which is read by ranges.
 //
 // # Checkpoint

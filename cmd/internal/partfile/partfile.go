@@ -28,12 +28,13 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"ggforge/fault"
-	"ggforge/internal/io/disk"
 	"ggforge/internal/io/mmap"
 	"ggforge/internal/io/part"
 	"ggforge/internal/io/statefile"
@@ -54,10 +55,12 @@ type Fact struct {
 
 // Job is a job that is divided into parts, one for each process.
 type Job struct {
-	Out   string // parts are in files next to it
+	Out   string // parts are in files next to it, or they are objects: s3://BUCKET/KEY
 	Kind  string
 	Items int // number of its items, which are chunks or groups of them
 	Facts []Fact
+
+	objects *objects // for parts that are objects, after the first use
 }
 
 // head is the header of a part file.
@@ -72,8 +75,16 @@ type head struct {
 	Sections []int64 `json:"sections"`
 }
 
-// Path returns the file of a part.
+// Path returns the file of a part, or the name of its object.
 func (j *Job) Path(p part.Part) string { return j.Out + infix + p.String() }
+
+// file returns the file of a part on this machine.
+func (j *Job) file(p part.Part) string {
+	if j.objects != nil {
+		return filepath.Join(j.objects.folder, path.Base(j.Path(p)))
+	}
+	return j.Path(p)
+}
 
 const infix = ".part-"
 
@@ -145,6 +156,9 @@ func (j *Job) Write(ctx context.Context, p part.Part, sections []Section, opt wr
 		return 0, fault.Errorf(fault.Unsupported, "%s: a head of %d bytes, want at most %d", j.Path(p),
 			len(text), maxHead)
 	}
+	if err := j.open(); err != nil {
+		return 0, err
+	}
 	f := &file{text, sections}
 	opt.Force = true
 	check := func(path string) error {
@@ -155,13 +169,22 @@ func (j *Job) Write(ctx context.Context, p part.Part, sections []Section, opt wr
 		defer f.Close()
 		return f.check()
 	}
-	return f.size(), writer.WriteFrom(ctx, j.Path(p), f.size(), f, check, opt)
+	if err := writer.WriteFrom(ctx, j.file(p), f.size(), f, check, opt); err != nil {
+		return 0, err
+	}
+	return f.size(), j.send(ctx, p)
 }
 
 // Check reports whether the file of a part exists already and is undamaged. A damaged one may be replaced. A file of
 // that name that is not a part file, or that belongs to another job, is an error of kind fault.Refused unless force
 // is true.
-func (j *Job) Check(p part.Part, force bool) (done bool, err error) {
+func (j *Job) Check(ctx context.Context, p part.Part, force bool) (done bool, err error) {
+	if err := j.open(); err != nil {
+		return false, err
+	}
+	if err := j.fetch(ctx, p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
 	err = j.whole(p)
 	switch {
 	case err == nil:
@@ -172,6 +195,15 @@ func (j *Job) Check(p part.Part, force bool) (done bool, err error) {
 		return false, fault.Errorf(fault.Refused, "%w; --force replaces it", err)
 	}
 	return false, err
+}
+
+// Size returns the size of the file of a part that Check has found.
+func (j *Job) Size(p part.Part) (int64, error) {
+	info, err := os.Stat(j.file(p))
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
 }
 
 // File is the file of a part.
@@ -326,7 +358,11 @@ func (j *Job) fits(f *File, p part.Part) error {
 // there are. It checks all parts first: one error names all parts that are missing, damaged or belong to other jobs.
 // It has kind fault.Refused if some belong to other jobs, otherwise kind fault.Incomplete if some are missing.
 func (j *Job) Gather(ctx context.Context, use func(sections [][]byte) error) (parts int, err error) {
-	n, err := j.parts()
+	if err := j.open(); err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	n, err := j.parts(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -337,6 +373,9 @@ func (j *Job) Gather(ctx context.Context, use func(sections [][]byte) error) (pa
 			return 0, err
 		}
 		p := part.Part{K: k, N: n}
+		if err := j.fetch(ctx, p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return 0, err
+		}
 		err := j.whole(p)
 		if err == nil {
 			continue
@@ -360,7 +399,7 @@ func (j *Job) Gather(ctx context.Context, use func(sections [][]byte) error) (pa
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		f, err := Open(j.Path(part.Part{K: k, N: n}))
+		f, err := Open(j.file(part.Part{K: k, N: n}))
 		if err != nil {
 			return 0, err
 		}
@@ -380,7 +419,7 @@ func (j *Job) Gather(ctx context.Context, use func(sections [][]byte) error) (pa
 
 // whole returns an error unless the file of a part exists, belongs to this job, and is undamaged.
 func (j *Job) whole(p part.Part) error {
-	f, err := Open(j.Path(p))
+	f, err := Open(j.file(p))
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.Errorf(fault.With(fault.Incomplete, fs.ErrNotExist), "%s is missing", j.Path(p))
 	}
@@ -401,17 +440,16 @@ func parsePart(name string) (p part.Part, ok bool) {
 }
 
 // parts returns the number of parts, from the names of their files.
-func (j *Job) parts() (int, error) {
-	dir, base := filepath.Split(j.Out)
-	list, err := disk.ReadDir(filepath.Clean(dir))
+func (j *Job) parts(ctx context.Context) (int, error) {
+	base, names, err := j.names(ctx)
 	if err != nil {
 		return 0, err
 	}
 	found := map[int]string{}
-	for _, e := range list {
-		name, ok := strings.CutPrefix(e.Name(), base+infix)
+	for _, full := range names {
+		name, ok := strings.CutPrefix(full, base+infix)
 		if p, is := parsePart(name); ok && is {
-			found[p.N] = e.Name()
+			found[p.N] = full
 		}
 	}
 	least := math.MaxInt
@@ -425,7 +463,7 @@ func (j *Job) parts() (int, error) {
 	case 1:
 		return least, nil
 	}
-	var names []string
+	names = nil
 	for _, name := range found {
 		names = append(names, name)
 	}

@@ -120,7 +120,7 @@ func TestWrong(t *testing.T) {
 		j := job(t)
 		write(t, j, 3, 1, 2, 3)
 		p := part.Part{K: 2, N: 3}
-		if done, err := j.Check(p, false); !done || err != nil {
+		if done, err := j.Check(t.Context(), p, false); !done || err != nil {
 			t.Fatalf("%s: before: %v, %v", c.name, done, err)
 		}
 		c.do(j)
@@ -130,12 +130,12 @@ func TestWrong(t *testing.T) {
 			!strings.Contains(err.Error(), j.Path(p)) {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		done, err := j.Check(p, false)
+		done, err := j.Check(t.Context(), p, false)
 		if done || c.forced != (err != nil) || c.forced && (!errors.Is(err, fault.Refused) ||
 			!strings.Contains(err.Error(), c.check) || !strings.Contains(err.Error(), "--force")) {
 			t.Errorf("%s: to be written again: %v, %v", c.name, done, err)
 		}
-		if done, err := j.Check(p, true); done || err != nil {
+		if done, err := j.Check(t.Context(), p, true); done || err != nil {
 			t.Errorf("%s: to be replaced: %v, %v", c.name, done, err)
 		}
 		write(t, j, 3, 2)

@@ -34,6 +34,7 @@ func ImatrixFlags() []tool.Flag {
 				"(0: all at once)"},
 		tool.ForceFlag(),
 	), ChatFlags(), shareFlags(
+		nameFlag(),
 		tool.Flag{Name: "sum-chunks", Value: tool.Count, Unit: "chunks", Effect: tool.SetsBytes,
 			Usage: "add up each `N` chunks separately, and then these sums; --part needs this, and one process gives " +
 				"the same file with it (0: all chunks, one after the other)"},
@@ -88,6 +89,11 @@ func ParseImatrix(cmd *cli.Command) (r ImatrixRequest, err error) {
 		return r, err
 	}
 	r.Shares.Name = r.Out
+	if cmd.IsSet("part-files") {
+		if r.Shares, err = parseNamed(cmd, ""); err != nil {
+			return r, err
+		}
+	}
 	for _, path := range cmd.StringSlice("in-file") {
 		if err := tool.CheckName("--in-file", path); err != nil {
 			return r, err

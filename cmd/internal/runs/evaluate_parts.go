@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
+	"ggforge/internal/io/bucket"
 	"ggforge/internal/io/disk"
 	"ggforge/internal/io/part"
 )
@@ -36,7 +38,8 @@ func shareFlags(more ...tool.Flag) []tool.Flag {
 // nameFlag returns --part-files, for verbs whose output is not a file.
 func nameFlag() tool.Flag {
 	return tool.Shared("part-files",
-		"parts are in the files `OUT`.part-K-of-N, or in OUT if it is a directory: goes with --part and --finish",
+		"parts are in the files or objects `OUT`.part-K-of-N, or in OUT if it is a directory, or ends in / in "+
+			"s3://BUCKET/FOLDER/: goes with --part and --finish",
 		"parts")
 }
 
@@ -66,7 +69,11 @@ func parseNamed(cmd *cli.Command, html string) (s Shares, err error) {
 	if s.Name, err = tool.FileValue(cmd, "part-files"); err != nil {
 		return s, err
 	}
-	if tool.MayRead(cmd) {
+	if bucket.Is(s.Name) {
+		if s.Name, err = partObjects(s.Name, cmd.Name); err != nil {
+			return s, err
+		}
+	} else if tool.MayRead(cmd) {
 		if info, err := disk.Stat(s.Name); err == nil && info.IsDir() {
 			s.Name = filepath.Join(s.Name, cmd.Name)
 		}
@@ -77,4 +84,17 @@ func parseNamed(cmd *cli.Command, html string) (s Shares, err error) {
 			"--part and --finish: no name for the files of parts: want --part-files OUT, for OUT.part-K-of-N")
 	}
 	return s, nil
+}
+
+// partObjects returns the name of a job whose parts are objects: in a folder, whose name ends in a slash, that of the verb.
+func partObjects(name, verb string) (string, error) {
+	n, err := bucket.Parse(name)
+	if err != nil {
+		return "", fmt.Errorf("--part-files: %w", err)
+	}
+	if n.Key == "" || strings.HasSuffix(n.Key, "/") {
+		n = n.Folder()
+		n.Key += verb
+	}
+	return n.String(), nil
 }

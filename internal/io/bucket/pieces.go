@@ -14,6 +14,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -198,6 +199,39 @@ func (c *Client) Get(ctx context.Context, n Name, most int64) (data []byte, age 
 		return len(data), nil
 	})
 	return data, age, err
+}
+
+// Download writes an object to a file, which it creates or replaces. One that is not there gives an error that is
+// fs.ErrNotExist, and no file.
+func (c *Client) Download(ctx context.Context, n Name, path string) error {
+	if _, err := c.stat(ctx, n); err != nil {
+		return err
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	err = c.retry(ctx, func() (int, error) {
+		if _, err := file.Seek(0, io.SeekStart); err != nil {
+			return 0, err
+		}
+		ctx, alive, stop := fetch.Watch(context.WithValue(ctx, objectKey{}, true), c.opt.Stall)
+		defer stop()
+		body, info, _, err := c.core.GetObject(ctx, n.Bucket, n.Key, minio.GetObjectOptions{})
+		if err != nil {
+			return 0, explained(fetch.Quiet(ctx, err), n.String())
+		}
+		defer body.Close()
+		size, err := io.Copy(file, &sentBody{body, alive})
+		if err == nil && size != info.Size {
+			err = fmt.Errorf("%s: %w: %d bytes, want %d", n, io.ErrUnexpectedEOF, size, info.Size)
+		}
+		if err != nil {
+			return 0, fetch.Quiet(ctx, err)
+		}
+		return 0, file.Truncate(size)
+	})
+	return errors.Join(err, file.Close())
 }
 
 // Remove removes an object, if it exists.
