@@ -402,3 +402,67 @@ func TestImageTable(t *testing.T) {
 		t.Errorf("%d architectures with rules for the first and last block", edges)
 	}
 }
+
+// imageDocRows returns the table of docs/image-recipes.md, made of the rules.
+func imageDocRows() (lines []string) {
+	for _, r := range ImageRecipes() {
+		if r.Copy || r.Type.Kind() != gguf.KindQuant {
+			continue
+		}
+		cell := func(role Role) string {
+			var parts []string
+			for _, x := range imageRules[r.Name].first {
+				if x.roles&role == 0 {
+					continue
+				}
+				text := x.to.String()
+				for _, c := range x.when {
+					text = c.text + " " + text
+				}
+				parts = append(parts, text)
+				if len(x.when) == 0 {
+					return strings.Join(parts, ", then ")
+				}
+			}
+			return strings.Join(append(parts, r.Type.String()), ", then ")
+		}
+		last := "-"
+		for _, x := range imageRules[r.Name].amend {
+			last = x.to.String()
+		}
+		lines = append(lines, fmt.Sprintf("| %s | %d | %v | %s | %s | %s | %s |", r.Name, r.FileType, r.Type, cell(RoleV),
+			cell(RoleQKV), cell(RoleDown), last))
+	}
+	for _, m := range diffusion.All() {
+		var parts []string
+		for _, k := range m.Keep {
+			parts = append(parts, "`"+k+"`")
+		}
+		lines = append(lines, fmt.Sprintf("| %s | %s |", m.Name, strings.Join(parts, " ")))
+	}
+	return lines
+}
+
+// TestImageDoc compares the tables of docs/image-recipes.md with the rules.
+func TestImageDoc(t *testing.T) {
+	text, err := os.ReadFile("../docs/image-recipes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := imageDocRows()
+	for _, line := range rows {
+		if !strings.Contains(string(text), line+"\n") {
+			t.Errorf("docs/image-recipes.md: want the line\n%s", line)
+		}
+	}
+	if n := strings.Count(string(text), "\n| "); n != len(rows)+9 { // with the heads and the groups
+		t.Errorf("docs/image-recipes.md: %d lines of tables, want %d", n, len(rows)+9)
+	}
+	for _, r := range imageRoles {
+		for _, x := range r.all {
+			if !strings.Contains(string(text), "`"+x.text+"`") {
+				t.Errorf("docs/image-recipes.md: %q is missing", x.text)
+			}
+		}
+	}
+}
