@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"path/filepath"
+	"regexp"
 	"strings"
 
+	"ggforge/arch/diffusion"
 	"ggforge/convert/general"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -73,9 +76,10 @@ func fill(template string, values map[string]string) (string, error) {
 	return name, nil
 }
 
-// File returns the name of a model's file by a template, DefaultTemplate for "". The other arguments are those of Of.
+// File returns the name of a model's file by a template, DefaultTemplate for "". path is where the model is; image and
+// video models, whose metadata have no name, are called after it. The other arguments are those of Of.
 // [gguf.SafeName] replaces characters that file names cannot have; .gguf is added if missing.
-func File(template string, m gguf.Metadata, tensors iter.Seq2[string, []int64], as string) (string, error) {
+func File(template, path string, m gguf.Metadata, tensors iter.Seq2[string, []int64], as string) (string, error) {
 	end := ".gguf"
 	if v, _ := m.Get(gguf.KeyType); template == "" {
 		if s, _ := v.Str(); s == "adapter" {
@@ -84,12 +88,39 @@ func File(template string, m gguf.Metadata, tensors iter.Seq2[string, []int64], 
 	}
 	template = strings.TrimSuffix(cmp.Or(template, DefaultTemplate), ".gguf")
 	n := Of(m, tensors, as)
+	called := general.NameOf(m, n.SizeLabel)
+	if _, ok := m.Get(gguf.KeyName); !ok && diffusion.ByName(m.Architecture()) != nil {
+		called = fileStem(path)
+		n.BaseName = base(called)
+	}
 	name, err := fill(template, map[string]string{
-		"name": gguf.SafeName(general.NameOf(m, n.SizeLabel), ""), "ftype": strings.ToLower(as), "FTYPE": as,
+		"name": gguf.SafeName(called, ""), "ftype": strings.ToLower(as), "FTYPE": as,
 		"model": n.Model(), "basename": n.BaseName, "size": n.SizeLabel, "finetune": n.FineTune, "version": n.Version,
 	})
 	if err != nil {
 		return "", err
 	}
 	return gguf.SafeName(name, end), nil
+}
+
+// What a file's name has after that of the model: a suffix, and the type of weights that are not quantized.
+var (
+	fileEnd        = regexp.MustCompile(`(?i)(\.(gguf|safetensors|sft|ckpt|pth?|bin))?$`)
+	unquantizedEnd = regexp.MustCompile(`(?i)[-_.](bf16|f16|f32|fp16|fp32)$`)
+)
+
+// fileStem returns the name of a model by that of its file or folder.
+func fileStem(path string) string {
+	if rest, ok := strings.CutPrefix(path, "hf://"); ok {
+		if id, revision, ok := strings.Cut(rest, "@"); ok {
+			_, file, _ := strings.Cut(revision, "/")
+			rest = strings.TrimSuffix(id+"/"+file, "/")
+		}
+		path = rest
+	}
+	name := filepath.Base(filepath.FromSlash(path))
+	if prefix, _, _, ok := gguf.ParseShardName(name); ok {
+		name = prefix
+	}
+	return unquantizedEnd.ReplaceAllString(fileEnd.ReplaceAllString(name, ""), "")
 }

@@ -26,7 +26,7 @@ func (r *Release) addEncoders(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		name, err := naming.File(r.plan.Template, job.Metadata(), func(yield func(string, []int64) bool) {
+		name, err := naming.File(r.plan.Template, r.plan.Source, job.Metadata(), func(yield func(string, []int64) bool) {
 			for _, t := range job.Plan {
 				if !yield(t.Name, t.Source.NE()) {
 					return

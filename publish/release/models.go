@@ -40,14 +40,14 @@ func (r *Release) planModels() error {
 			stepBase: stepBase{id: id{kindModel, label}, about: r.plan.place(o), as: recipe.Name,
 				path: r.in(label, file), shards: r.plan.Split > 0, listed: true}})
 	}
-	name, err := naming.File("{name}", r.source.Metadata, r.source.Shapes(), "")
+	name, err := naming.File("{name}", r.plan.Source, r.source.Metadata, r.source.Shapes(), "")
 	r.Model = strings.TrimSuffix(name, ".gguf")
 	return err
 }
 
 // fileName returns the name of a file of the model; label replaces the type.
 func (r *Release) fileName(label string) (string, error) {
-	return naming.File(r.plan.Template, r.source.Metadata, r.source.Shapes(), label)
+	return naming.File(r.plan.Template, r.plan.Source, r.source.Metadata, r.source.Shapes(), label)
 }
 
 // in returns the name of a file below the output folder; with layout folders it is in folder.

@@ -165,8 +165,11 @@ func (r *Release) checkpointOptions() convert.Options {
 	return convert.Options{Type: r.types.via, ModelName: r.plan.ModelName, Remote: r.opt.Remote}
 }
 
-// isCheckpoint reports whether the source is a checkpoint, not a file.
+// isCheckpoint reports whether the source is a checkpoint, not a GGUF file.
 func (r *Release) isCheckpoint() (bool, error) {
+	if checkpoint.IsStateDict(r.plan.Source) {
+		return true, nil
+	}
 	if checkpoint.IsRemote(r.plan.Source) {
 		return !checkpoint.IsFile(r.plan.Source), nil
 	}

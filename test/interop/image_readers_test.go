@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -249,13 +250,14 @@ func tekken() *hftest.Spec {
 // diffusionCases are made-up image models, by the names that mkdiff.py gives them, and the types to quantize them to.
 var diffusionCases = []struct {
 	name  string
-	drop  string // tensors that are no weights
+	drop  string // tensors that are not the diffusion model's
+	cut   string // the prefix of its names, besides the usual ones
 	dims5 bool   // has tensors of 5 dimensions
 	orig  bool   // has tensors whose rows were changed: only ComfyUI-GGUF reads the keys with their shapes
 }{
 	{name: "flux-dev"}, {name: "flux-fp8"}, {name: "flux-mixed"}, {name: "flux2-dev"}, {name: "chroma"},
-	{name: "sd35-medium"}, {name: "sd35-large"}, {name: "aura"}, {name: "hidream"},
-	{name: "cosmos", drop: `_extra_state|accum_`}, {name: "ltxv"}, {name: "hyvid", dims5: true},
+	{name: "sd35-medium"}, {name: "sd35-large"}, {name: "aura", cut: `^model\.`}, {name: "hidream"},
+	{name: "cosmos", drop: `_extra_state|accum_`}, {name: "ltxv", drop: `^vae\.`}, {name: "hyvid", dims5: true},
 	{name: "wan-t2v", dims5: true}, {name: "wan-i2v", dims5: true}, {name: "wan-vace", dims5: true},
 	{name: "sd1-f32", orig: true}, {name: "sdxl-bf16", orig: true}, {name: "lumina2"}, {name: "z-image"},
 	{name: "qwen-image"},
@@ -280,7 +282,7 @@ func TestReadersDiffusion(t *testing.T) {
 			must(t, os.MkdirAll(root+work+folder, 0o777))
 			o.script(t, "mkdiff.py", "--case", c.name, work+folder)
 			source := safetensorsIn(t, root+work+folder)
-			out := root + work + folder + "/" + c.name + ".gguf"
+			out := root + work + folder + "/model.gguf" // no type in its name
 			ours(t, "ggconv", source[0], out)
 			files := []string{out}
 			for _, typ := range []string{"Q4_K_M", "Q8_0", "Q2_K"} {
@@ -291,7 +293,7 @@ func TestReadersDiffusion(t *testing.T) {
 			for _, file := range files {
 				for _, reader := range []string{"gguf", "unet", "diffusers"} {
 					list = append(list, reading{Reader: reader, File: file, Sources: source, Drop: c.drop,
-						Cut: `^(model\.diffusion_model\.|net\.)`, Orig: c.orig, Dims5: c.dims5})
+						Cut: cmp.Or(c.cut, `^(model\.diffusion_model\.|net\.)`), Orig: c.orig, Dims5: c.dims5})
 				}
 			}
 			if c.dims5 { // gguf-py has a limit of 4 since 2026-07

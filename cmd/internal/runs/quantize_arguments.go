@@ -98,7 +98,7 @@ func (r *QuantizeRequest) Outputs(m *model.Model) ([]string, error) {
 	}
 	var paths []string
 	for _, recipe := range r.Recipes {
-		name, err := naming.File(r.NameTemplate, m.Metadata, m.Shapes(), recipe.Name)
+		name, err := naming.File(r.NameTemplate, m.Path, m.Metadata, m.Shapes(), recipe.Name)
 		if err != nil {
 			return nil, fmt.Errorf("--name-template: %w", err)
 		}

@@ -14,8 +14,8 @@ READERS is a folder with ComfyUI_GGUF (the repository of that name, with _ for -
     spiece, tokens   the SentencePiece model, or tokenizer.json, that the loader is to rebuild from the file's keys
 
 Every tensor of the file has to be one of the sources, with its shape; unquantized ones have its values, rounded to the
-file's type; quantized ones have the values that gguf-py's decoders give, and those of the source within the error of
-the type. OUT gets one object for each: {"tensors", "values", "types", "rmse": worst by type, "error"}.
+file's type; quantized ones have the values that gguf-py's decoders give (by diffusers, which computes in float16, nearly
+so), and those of the source within the error of the type. OUT gets one object for each: {"tensors", "values", "types", "rmse": worst by type, "error"}.
 """
 import base64, json, math, os, re, sys, types
 
@@ -130,7 +130,9 @@ def check(job):
         if label in BOUNDS:
             if name in stored:  # the loader keeps names: compare with the reference's decoders
                 ref = torch.from_numpy(gguf.quants.dequantize(stored[name][2], kind).reshape(-1).copy())
-                if not same(t, ref):
+                # diffusers computes in float16
+                off = 0.003 * float(ref.abs().max()) if job["reader"] == "diffusers" else 0
+                if not (same(t, ref) if off == 0 else float((t - ref).abs().max()) <= off):
                     raise ValueError(f"{name}: other values than gguf-py decodes, by {(t - ref).abs().max()}")
             exact = exact.to(torch.float32)
             err = float((t - exact).pow(2).mean().sqrt() / exact.pow(2).mean().sqrt().clamp_min(1e-30))
