@@ -252,7 +252,7 @@ func (d *decoded) Type() gguf.Type { return gguf.TypeF32 }
 func (d *decoded) Cost() int64     { return d.cost }
 
 func (d *decoded) Raw(buf *[]byte, a, b int64) ([]byte, error) {
-	out := buffer.Resize(buf, (b-a)*d.ne[0]*4)
+	out := buffer.Resize(buf, (b-a)*gguf.RowLen(d.ne)*4)
 	if a == b {
 		return out, nil
 	}
