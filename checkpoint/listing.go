@@ -117,7 +117,7 @@ var sideFiles = []string{
 	"hy.tiktoken", "tiktoken.model",
 	"chat_template.jinja", "chat_template.json", "preprocessor_config.json", "processor_config.json",
 	"embedding_config.json", "decision_config.json", "joint_head_config.json", "helper/shim.py", maskFile,
-	"speech_tokenizer/config.json", safetensors.IndexName, pickleIndex, PipelineIndex, diffusersIndex + ".json",
+	"speech_tokenizer/config.json", safetensors.IndexName, pickleIndex, PipelineFile, diffusersIndex + ".json",
 }
 
 // probe requests the files that a model may have from a server without a listing.
@@ -172,7 +172,7 @@ func (r *remote) probe(folder string) error {
 // probeDiffusers requests what a model of the diffusers library has: a folder of a pipeline, or such a folder alone.
 func (r *remote) probeDiffusers(folder string, has func(name string) bool) error {
 	folders := []string{""}
-	if has(PipelineIndex) {
+	if has(PipelineFile) {
 		folders = PipelineFolders
 	}
 	for _, in := range folders {

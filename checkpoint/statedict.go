@@ -202,9 +202,6 @@ func (d *Dir) ahead(s Store, list []*safetensors.Tensor) Store {
 	})
 }
 
-// PipelineIndex is the file that makes a folder of the diffusers library a pipeline: several models in folders of their own.
-const PipelineIndex = "model_index.json"
-
 // PipelineFolders are the folders that a pipeline has its diffusion model in.
 var PipelineFolders = []string{"transformer", "unet"}
 

@@ -41,14 +41,14 @@ type imageInput struct {
 // findImage returns where the weights of an image model are if the directory has one, by the files of the diffusers
 // library.
 func findImage(files *checkpoint.Dir) (*imageInput, error) {
-	if _, err := files.Stat(checkpoint.PipelineIndex); err == nil {
+	if _, err := files.Stat(checkpoint.PipelineFile); err == nil {
 		for _, folder := range checkpoint.PipelineFolders {
 			if _, err := files.Stat(path.Join(folder, config.ConfigFile)); err == nil {
 				return &imageInput{folder: folder}, nil
 			}
 		}
 		return nil, fault.Errorf(fault.Unsupported, "%s: is there, but no %s with a diffusion model",
-			checkpoint.PipelineIndex, strings.Join(checkpoint.PipelineFolders, " or "))
+			checkpoint.PipelineFile, strings.Join(checkpoint.PipelineFolders, " or "))
 	}
 	data, err := files.ReadFile(config.ConfigFile)
 	if err != nil {
