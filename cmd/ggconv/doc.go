@@ -4,7 +4,9 @@
 //	ggconv --dry-run --config-only DIR...
 //
 // DIR is a directory with config.json, tokenizer files and weights in safetensors or
-// PyTorch files (pytorch_model*.bin, .pt); no code in them is run. OUT is the file to
+// PyTorch files (pytorch_model*.bin, .pt); no code in them is run. Of an image or video
+// model, it is the file with the weights (.safetensors, .ckpt, .pt, .pth, .bin), or a folder
+// of the diffusers library. OUT is the file to
 // write. Without OUT and --output the file goes into DIR, named by the model's name and
 // type. The bytes are those of llama.cpp's converter, called the reference below
 // (docs/deviations.md lists the exceptions). Flags may be anywhere.
