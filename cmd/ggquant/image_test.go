@@ -54,6 +54,29 @@ func TestImageModel(t *testing.T) {
 			t.Errorf("%s: %s, want %s", f.Tensors[i].Name, got, want)
 		}
 	}
+	// types by errors of weights, at the size of the recipe: not larger, and better
+	ruled, chosen := filepath.Join(out, "ruled.gguf"), filepath.Join(out, "chosen.gguf")
+	run(0, "", in, ruled, "Q4_K_M")
+	run(0, "types for the size of Q4_K_M: mean relative error of weights", "--like", "Q4_K_M", in, chosen, "Q4_K_M")
+	a, err := os.Stat(ruled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := gguf.Open(chosen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if v, _ := b.Metadata.Get("quantize.types.method"); b.Size > a.Size()+1024 || v.Short() != `"errors of weights"` {
+		t.Errorf("%d bytes, the recipe's file has %d; method %s", b.Size, a.Size(), v.Short())
+	}
+	if _, ok := b.Metadata.Get("quantize.types.text_sha256"); ok {
+		t.Error("there was no text")
+	}
+	run(0, "", "--target-bpw", "8", in, filepath.Join(out, "bpw.gguf"), "Q4_K_M")
+	run(4, "no divergence is known", "--target-kld", "0.1", in, filepath.Join(out, "x.gguf"), "Q4_K_M")
+	run(4, "no divergence is known", "--like", "Q4_K_M", "--measure", "2", in, filepath.Join(out, "x.gguf"), "Q4_K_M")
+
 	const why = "image and video models (flux) have no graph here"
 	for _, args := range [][]string{{"--calibrate", text}, {"--calibrate", text, "--effort", "high"},
 		{"--calibrate", text, "--target-size", "1M"}} {

@@ -273,11 +273,16 @@ func writeWorth(w io.Writer, x *quantize.ReportAllocation) {
 		fmt.Fprintf(w, "  %-8s %4d tensors %14d bytes %6.2f %%\n", t.Type, t.Tensors, t.Bytes, 100*t.Share)
 	}
 	what := "divergence predicted"
-	if x.Method == batch.MethodErrors {
+	switch x.Method {
+	case batch.MethodErrors:
 		what = "relative errors"
+	case batch.MethodWeights:
+		what = "mean relative error of weights"
 	}
 	fmt.Fprintf(w, "types for %s: %s %.4g", x.Target, what, x.Predicted)
-	if x.Factor != 1 {
+	if x.Method == batch.MethodWeights {
+		// of no text
+	} else if x.Factor != 1 {
 		fmt.Fprintf(w, " (of %d tokens, times %.3g)", x.Tokens, x.Factor)
 	} else {
 		fmt.Fprintf(w, " (of %d tokens)", x.Tokens)

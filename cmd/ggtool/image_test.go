@@ -45,8 +45,8 @@ func imageFile(t *testing.T, architecture string, plain bool) string {
 	return path
 }
 
-// TestImageModels runs the commands for files on an image model, and on a language model with the same tensors, which is
-// refused where it has what only image models have.
+// TestImageModels runs the commands for files on an image model, and on a language model with the same tensors, which
+// is refused where it has what only image models have.
 func TestImageModels(t *testing.T) {
 	wan, llama, long := imageFile(t, "wan", false), imageFile(t, "llama", true), imageFile(t, "llama", false)
 	const refused = "name of 116 bytes, want at most 63"

@@ -139,7 +139,8 @@ func TestDefects(t *testing.T) {
 		}, 0, []string{`note: 2 tensors, "` + strings.Repeat("n", 100) + `" among them, have a name of more than 63 bytes`,
 			`note: tensor "blk.0.attn_output.weight" has more than 4 dimensions: ggml and gguf-py since`,
 			`note: tensor "output_norm.weight" has a dimension of 0: ggml`,
-			"name of 128 bytes, want at most 127", "note: has no key \"general.file_type\"", "note: tensor \"output_norm.weight\" (byte"}},
+			"name of 128 bytes, want at most 127", "note: has no key \"general.file_type\"",
+			"note: tensor \"output_norm.weight\" (byte"}},
 		{"padding", func(_ *gguf.Metadata, x *[]gguf.Tensor, data []byte) { data[(*x)[1].Offset-3] = 1 }, 0,
 			[]string{`note: tensor "token_embd.weight" (byte`}},
 	} {
@@ -215,8 +216,10 @@ func TestImageModel(t *testing.T) {
 		{"sd1", gguf.Strings([]string{"4"}), nil, []string{"want an array of i32"}},
 		{"wan", gguf.Int32s([]int32{24}), nil,
 			[]string{`key "general.architecture" is "wan", but by the names of its tensors the model is "sd1"`}},
-		{"sd1", gguf.Int32s([]int32{24}), []string{"a"}, []string{`note: key "general.architecture" is "sd1": no known image`}},
-		{"sd1", gguf.Int32s([]int32{24}), []string{"b"}, []string{`note: key "general.architecture" is "sd1": no known image`}},
+		{"sd1", gguf.Int32s([]int32{24}), []string{"a"},
+			[]string{`note: key "general.architecture" is "sd1": no known image`}},
+		{"sd1", gguf.Int32s([]int32{24}), []string{"b"},
+			[]string{`note: key "general.architecture" is "sd1": no known image`}},
 		{"new", gguf.String("4, 3, 2"), nil, []string{`note: architecture "new" is not known`}},
 	} {
 		m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String(c.architecture)},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/arch/diffusion"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/text/nearest"
@@ -68,8 +69,15 @@ var defaultTypes = [][]gguf.Type{
 	{gguf.TypeF16},
 }
 
+// imageTypes is defaultTypes for image models: types that all of their loaders have.
+var imageTypes = [][]gguf.Type{
+	{gguf.TypeQ2_K, gguf.TypeQ3_K, gguf.TypeQ4_K, gguf.TypeQ5_K, gguf.TypeQ6_K, gguf.TypeQ8_0},
+	{gguf.TypeQ4_0, gguf.TypeQ4_1, gguf.TypeQ5_0, gguf.TypeQ5_1, gguf.TypeQ8_0},
+	{gguf.TypeF16},
+}
+
 // Candidates returns the tensors that a job would convert and whose types no option fixes, with their candidate types:
-// those of the first list whose pattern matches, else defaultTypes. They are valid until the job is closed.
+// those of the first list whose pattern matches, else defaultTypes or imageTypes. They are valid until the job is closed.
 func Candidates(j *quantize.Job, allowed []AllowedTypes) ([]Candidate, error) {
 	used := make([]bool, len(allowed))
 	var all []Candidate
@@ -80,6 +88,9 @@ func Candidates(j *quantize.Job, allowed []AllowedTypes) ([]Candidate, error) {
 		}
 		c := Candidate{Tensor: d.Tensor, Name: d.Name}
 		lists := defaultTypes
+		if diffusion.Has(j.Input.Architecture()) {
+			lists = imageTypes
+		}
 		if k := slices.IndexFunc(allowed, func(l AllowedTypes) bool {
 			return l.Pattern == "" ||
 				l.rule.Match(d.Name)

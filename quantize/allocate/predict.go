@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
 	"ggforge/model"
 	"ggforge/quantize/calibrate"
@@ -49,6 +51,40 @@ type Predictions struct {
 	// NoGradients is why the model could not be run backwards, else nil. If set, Losses are relative squared errors of
 	// layer outputs, not nats.
 	NoGradients error
+	// Weights: Losses are those of WeightErrors.
+	Weights bool
+}
+
+// WeightErrors are losses for models that nothing is computed with: Losses[k][t] is the mean squared error of the
+// weights of candidate k at its type t, relative to their mean square, times its share of the candidates' weights. Their
+// sum is the mean over all weights. Up to 64 rows of a tensor are looked at. progress, if not nil, is called with the
+// share that is done.
+func WeightErrors(ctx context.Context, m *model.Model, candidates []Candidate, workers int,
+	progress func(done float64)) (*Predictions, error) {
+	p := &predictor{ctx: ctx, m: m, candidates: candidates}
+	found := &Predictions{Losses: make([][]float64, len(candidates)), Weights: true}
+	all := 0.0
+	for _, c := range candidates {
+		all += float64(m.Tensors[c.Tensor].Elements())
+	}
+	var mutex sync.Mutex
+	done := 0.0
+	err := parallel.For(ctx, max(1, workers), len(candidates), func(k, _ int) (err error) {
+		if found.Losses[k], err = p.relative(k); err != nil {
+			return err
+		}
+		share := float64(m.Tensors[candidates[k].Tensor].Elements()) / all
+		for t := range found.Losses[k] {
+			found.Losses[k][t] *= share
+		}
+		mutex.Lock()
+		defer mutex.Unlock()
+		if done += share; progress != nil {
+			progress(min(done, 1))
+		}
+		return nil
+	})
+	return found, err
 }
 
 // window is the number of neighbouring tokens whose effects add up before they are squared.

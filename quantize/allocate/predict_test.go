@@ -17,6 +17,7 @@ import (
 	"ggforge/gguf"
 	"ggforge/model"
 	"ggforge/quantize"
+	"ggforge/rows"
 	"ggforge/test/hftest"
 	"ggforge/tokenizer/vocab"
 	"ggforge/writer"
@@ -224,5 +225,46 @@ func TestCandidates(t *testing.T) {
 		if _, err := ParseAllowedTypes(s); err == nil {
 			t.Errorf("%q: no error", s)
 		}
+	}
+}
+
+// TestWeightErrors compares the errors of weights with those of the decoded rows.
+func TestWeightErrors(t *testing.T) {
+	x := make([]float32, 256*4)
+	for i := range x {
+		x[i] = float32(math.Sin(float64(i) * 0.7))
+	}
+	flat := rows.Float32s(x)
+	one, err := rows.Reshape(flat, []int64{256, 1})
+	if err == nil {
+		t.Fatal("1024 elements are 256")
+	}
+	if one, err = rows.Slice(flat, 0, 0, 256); err != nil {
+		t.Fatal(err)
+	}
+	large, err := rows.Reshape(flat, []int64{256, 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &model.Model{Tensors: []model.Tensor{model.New("a", large), model.New("b", one)}}
+	half := rows.Map(large, rows.Scale(0.5))
+	candidates := []Candidate{
+		{Tensor: 0, Name: "a", Types: []gguf.Type{gguf.TypeF32, gguf.TypeF16}, Rows: []rows.Source{large, half}},
+		{Tensor: 1, Name: "b", Types: []gguf.Type{gguf.TypeF32}, Rows: []rows.Source{rows.Map(one, rows.Scale(0))}},
+	}
+	var last float64
+	p, err := WeightErrors(t.Context(), m, candidates, 1, func(done float64) { last = done })
+	if err != nil {
+		t.Fatal(err)
+	}
+	// shares of 0.8 and 0.2; halves are off by a quarter of the square, zeros by all of it
+	for _, c := range []struct{ got, want float64 }{{p.Losses[0][0], 0}, {p.Losses[0][1], 0.8 * 0.25},
+		{p.Losses[1][0], 0.2}} {
+		if math.Abs(c.got-c.want) > 1e-6 {
+			t.Errorf("%v, want %v", c.got, c.want)
+		}
+	}
+	if !p.Weights || math.Abs(last-1) > 1e-9 {
+		t.Errorf("%+v, progress %v", p, last)
 	}
 }

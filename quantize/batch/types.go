@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"ggforge/arch/diffusion"
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -34,6 +35,14 @@ func (o *Request) chooseTypes(ctx context.Context, m *model.Model) ([]*quantize.
 	if len(t.Targets) == 0 {
 		return nil, nil
 	}
+	image := diffusion.Has(m.Architecture())
+	switch {
+	case !image && o.Calibration.File == "":
+		return nil, fault.Errorf(fault.Usage, "types are chosen by a text: want --calibrate TEXT")
+	case image && (t.Measure > 0 || slices.ContainsFunc(t.Targets, func(t Target) bool { return t.KLD > 0 })):
+		return nil, fault.Errorf(fault.Unsupported, "%s: image and video models (%s) have no graph here: types are chosen "+
+			"by errors of weights, and no divergence is known", m.Path, m.Architecture())
+	}
 	t.original = slices.Clone(o.Recipes)
 	base, refused := quantize.PrepareBatch(ctx, m, o.Recipes, o.Quantize)
 	if base == nil {
@@ -54,7 +63,12 @@ func (o *Request) chooseTypes(ctx context.Context, m *model.Model) ([]*quantize.
 	}
 	predict := allocate.PredictOptions{Run: o.Calibration.run}
 	predict.Progress = o.progress("types")
-	if w.predictions, err = allocate.Predict(ctx, m, w.candidates, predict); err != nil {
+	if image {
+		w.predictions, err = allocate.WeightErrors(ctx, m, w.candidates, o.Workers, predict.Progress)
+	} else {
+		w.predictions, err = allocate.Predict(ctx, m, w.candidates, predict)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if w.predictions.NoGradients != nil {
@@ -224,7 +238,13 @@ func (w *allocator) limit(ctx context.Context, o *Request, m *model.Model, i int
 // MethodErrors is the method of quantize.ReportAllocation without gradients. Outputs record it.
 const MethodErrors = "errors of what layers say"
 
+// MethodWeights is the method for models that nothing is computed with.
+const MethodWeights = "errors of weights"
+
 func (w *allocator) method() string {
+	if w.predictions.Weights {
+		return MethodWeights
+	}
 	if w.predictions.NoGradients != nil {
 		return MethodErrors
 	}
@@ -238,9 +258,14 @@ func (o *Request) typesMetadata(w *quantize.ReportAllocation) []gguf.KV {
 		all = append(o.Calibration.metadata(true, o.Calibration.Effort == calibrate.EffortBest),
 			o.Calibration.normsMetadata()...)
 	}
-	return append(all, []gguf.KV{
+	all = append(all, []gguf.KV{
 		{Key: "quantize.types.method", Value: gguf.String(w.Method)},
 		{Key: "quantize.types.target", Value: gguf.String(w.Target)},
+	}...)
+	if w.Method == MethodWeights {
+		return all
+	}
+	return append(all, []gguf.KV{
 		{Key: "quantize.types.text_sha256", Value: gguf.String(hex.EncodeToString(o.Calibration.sha256[:]))},
 		{Key: "quantize.types.tokens", Value: gguf.Uint32(uint32(w.Tokens))},
 	}...)

@@ -37,7 +37,8 @@ type imageResults struct {
 
 // imageExtra are files that the reference does not write and ggquant does, by case, and the reason.
 var imageExtra = map[string]string{
-	"hyimage": "img_in.proj.weight size failed for HyVid", "flux-scaled": "info->ne[i] > 0", "qwen-scaled": "info->ne[i] > 0",
+	"hyimage": "img_in.proj.weight size failed for HyVid", "flux-scaled": "info->ne[i] > 0",
+	"qwen-scaled": "info->ne[i] > 0",
 	"wan-animate": "quantized data validation failed", "chroma-radiance": "quantized data validation failed",
 }
 

@@ -84,8 +84,6 @@ func (r *QuantizeRequest) parseTargets(cmd *cli.Command) (err error) {
 		return nil
 	}
 	switch {
-	case r.Calibration.File == "":
-		return fault.Errorf(fault.Usage, "types are chosen by a text: want --calibrate TEXT")
 	case cmd.Bool("pure"):
 		return fault.Errorf(fault.Usage, "--pure gives all tensors one type, so that there is nothing to choose")
 	case r.Quantize.SplitMaxBytes > 0 || r.Quantize.SplitMaxTensors > 0:
