@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"ggforge/arch/diffusion"
 	"ggforge/checkpoint"
 	"ggforge/eval"
 	"ggforge/eval/texts"
@@ -215,6 +216,11 @@ func (r *Release) tokenize(context.Context) (err error) {
 func (r *Release) chunks(t *text, chunk, chunks int) (run eval.Run, err error) {
 	if t == nil {
 		return run, nil
+	}
+	if arch := r.source.Metadata.Architecture(); diffusion.Has(arch) {
+		return run, fault.Errorf(fault.Unsupported, "%s: image and video models (%s) have no graph here, so no text can "+
+			"go through them: a plan for one has no calibration text and no evaluation; ggtool quality measures the "+
+			"errors of weights", r.plan.Source, arch)
 	}
 	if _, err := eval.New(r.source); err != nil {
 		return run, err
