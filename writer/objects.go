@@ -60,6 +60,10 @@ import (
 //     removes the small objects, run last.
 //   - An object has the mark of its run, a hash of the facts, among its metadata. So a part or a Finish that comes
 //     late finds that the work is done.
+//
+// Parts could make objects of their own, of which Finish would make one by copies in the store (UploadPartCopy). A
+// store that knows these copies has uploads with IDs, which any process may send to, so that this would be of use
+// nowhere.
 
 // Store is a store of objects. Paths are those of files of the write, whose objects the store knows; names are a
 // path and more. Its methods retry what may succeed later, and may be called by many goroutines at once.
@@ -316,6 +320,9 @@ func writeObjects(ctx context.Context, sets []set, opt Options) ([]*Result, erro
 		err = o.finish(ctx, head, order)
 	} else {
 		err = o.part(ctx, head())
+	}
+	if err != nil && !j.Finish && o.run.Head != "" {
+		err = MarkResumable(err)
 	}
 	if err != nil {
 		return nil, err

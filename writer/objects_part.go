@@ -375,6 +375,7 @@ func (c *claimed) release(ctx context.Context) {
 
 // work makes the missing pieces of the part, and creates the object with all sums.
 func (c *claimed) work(ctx context.Context) error {
+	outer := ctx
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var keeping sync.WaitGroup
@@ -383,8 +384,8 @@ func (c *claimed) work(ctx context.Context) error {
 	err := c.make(ctx)
 	end()
 	keeping.Wait()
-	if cause := context.Cause(ctx); err != nil && cause != nil && errors.Is(err, context.Canceled) {
-		err = cause
+	if cause := context.Cause(ctx); outer.Err() == nil && cause != nil && errors.Is(err, context.Canceled) {
+		err = cause // of keep
 	}
 	if err == nil && c.opt.Check != nil {
 		err = c.opt.Check()

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -486,4 +487,78 @@ func FuzzSmallObject(f *testing.F) {
 			}
 		}
 	})
+}
+
+// stopping is a store that ends a run when it has sent so many pieces.
+type stopping struct {
+	process
+	left atomic.Int64
+	stop func()
+}
+
+func (s *stopping) Send(ctx context.Context, path, id string, n int, data []byte) (Piece, error) {
+	if s.left.Add(-1) == 0 {
+		s.stop()
+	}
+	if err := ctx.Err(); err != nil {
+		return Piece{}, err
+	}
+	return s.process.Send(ctx, path, id, n, data)
+}
+
+// TestObjectsReleased interrupts a part: the next process of it does not wait for the lease, and sends the rest. A
+// second process of a part that is being made waits, and gives up.
+func TestObjectsReleased(t *testing.T) {
+	shortLease(t, 1024, time.Minute)
+	store := newMemoryStore()
+	run := func(ctx context.Context, s Store) error {
+		_, err := WriteSets(ctx, storedModels(t, "o"), Options{Workers: 2, Journal: &Journal{Part: 1, Parts: 1, Store: s}})
+		return err
+	}
+	begun := time.Now()
+	for range 3 {
+		ctx, stop := context.WithCancelCause(t.Context())
+		s := &stopping{process: process{store, nil}, stop: func() { stop(ErrTerminated) }}
+		s.left.Store(9)
+		if err := run(ctx, s); !errors.Is(err, context.Canceled) || !Resumable(err) {
+			t.Fatal(err)
+		}
+		stop(nil)
+	}
+	if err := run(t.Context(), process{store, nil}); err != nil || time.Since(begun) > lease/2 {
+		t.Fatalf("%v, after %v", err, time.Since(begun))
+	}
+	for name, n := range store.sent {
+		if n > 1 {
+			t.Errorf("piece %s was sent %d times", name, n)
+		}
+	}
+	shortLease(t, 1024, 200*time.Millisecond)
+	store = newMemoryStore()
+	first := make(chan struct{})
+	slow := &slowStore{process: process{store, nil}, begun: sync.OnceFunc(func() { close(first) })}
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		if err := run(t.Context(), slow); err != nil {
+			t.Error(err)
+		}
+	})
+	<-first
+	if err := run(t.Context(), process{store, nil}); err == nil || fault.Has(err) ||
+		!strings.Contains(err.Error(), "another process makes part 1 of 1") {
+		t.Errorf("a second process: %v", err)
+	}
+	wait.Wait()
+}
+
+// slowStore takes its time for each piece.
+type slowStore struct {
+	process
+	begun func()
+}
+
+func (s *slowStore) Send(ctx context.Context, path, id string, n int, data []byte) (Piece, error) {
+	s.begun()
+	time.Sleep(30 * time.Millisecond)
+	return s.process.Send(ctx, path, id, n, data)
 }

@@ -33,7 +33,7 @@ import (
 func WorkDirFlag() tool.Flag {
 	return tool.Flag{Name: "work-dir", Value: tool.File, Category: tool.CategoryOutput, Effect: tool.KeepsState,
 		Usage: "make outputs that become objects (s3://BUCKET/KEY) in a folder of `DIR` first, from where they are " +
-			"uploaded (default: the folder for temporary files)"}
+			"uploaded (default: the folder for temporary files; with --part and --finish no folder)"}
 }
 
 // folderPrefix begins the name of a folder with outputs to be uploaded; 16 hexadecimal digits follow.
