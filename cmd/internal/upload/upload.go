@@ -357,7 +357,10 @@ type Inputs struct{ Files, Origin []string }
 func (p *Destination) Run(ctx context.Context, reads Inputs, known []string,
 	write func() (paths []string, found any, err error), report any) (err error) {
 	if p == nil || p.direct {
-		_, _, err := write()
+		files, _, err := write()
+		if err == nil && p != nil && len(files) > 0 {
+			tool.Outputs(p.cmd, p.Objects(files))
+		}
 		return err
 	}
 	run, err := runIdentity(p.cmd, reads)
