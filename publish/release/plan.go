@@ -13,7 +13,7 @@ import (
 // Plan describes a release: its source and its files. Its fields are the keys of a file in YAML or JSON;
 // doc is their description in the schema.
 type Plan struct {
-	Source      string       `plan:"source" need:"true" doc:"a checkpoint directory, a GGUF file or the first of its shards, hf://ORG/NAME[@REVISION] or s3://BUCKET/FOLDER, or one of these and /FILE.gguf; ollama://NAME:TAG or lmstudio://PUBLISHER/MODEL"`
+	Source      string       `plan:"source" need:"true" doc:"a checkpoint directory, a GGUF file or the first of its shards, the single file of an image or video model, hf://ORG/NAME[@REVISION] or s3://BUCKET/FOLDER, or one of these and /FILE; ollama://NAME:TAG or lmstudio://PUBLISHER/MODEL"`
 	Output      string       `plan:"output" doc:"the folder to write; it is created if missing"`
 	Outputs     []Output     `plan:"outputs" need:"true" doc:"the models to write: types of ggquant, such as Q4_K_M, or objects"`
 	Layout      string       `plan:"layout" enum:"flat,folders" doc:"flat: all files in one folder; folders: one for each type"`
