@@ -110,7 +110,7 @@ func Compare(ctx context.Context, base, m *model.Model, opt Options) (*Result, e
 		if t.Elements() == 0 && b.Elements() == 0 {
 			continue // nothing to compare
 		}
-		if !slices.Equal(b.NE, t.NE) {
+		if !slices.Equal(withoutOnes(b.NE), withoutOnes(t.NE)) {
 			return nil, fault.Errorf(fault.Refused, "%s: tensor %q: dimensions %s, %s has %s", m.Path, t.Name,
 				gguf.Shape(t.NE), base.Path, gguf.Shape(b.NE))
 		}
@@ -172,6 +172,14 @@ func Compare(ctx context.Context, base, m *model.Model, opt Options) (*Result, e
 		t.Sums.Add(&p.Sums)
 	}
 	return r, nil
+}
+
+// withoutOnes returns dimensions without ones at the end, which a quantized image model has lost.
+func withoutOnes(ne []int64) []int64 {
+	for len(ne) > 1 && ne[len(ne)-1] == 1 {
+		ne = ne[:len(ne)-1]
+	}
+	return ne
 }
 
 // decodes reports whether a tensor has a type that can be decoded to float32.

@@ -120,3 +120,22 @@ func TestCompare(t *testing.T) {
 		t.Errorf("other dimensions: %v", err)
 	}
 }
+
+// TestCompareDimensions compares tensors whose dimensions differ: by ones at the end, which mean nothing, and otherwise.
+// Tensors without elements have no errors.
+func TestCompareDimensions(t *testing.T) {
+	one := func(ne ...int64) *model.Model {
+		return &model.Model{Tensors: []model.Tensor{tensor("a", make([]float32, 4), ne...), tensor("e", nil, 0)}}
+	}
+	for _, ne := range [][]int64{{4}, {4, 1}, {4, 1, 1}} {
+		r, err := compare.Compare(t.Context(), one(4, 1), one(ne...), compare.Options{})
+		if err != nil || len(r.Tensors) != 1 {
+			t.Errorf("%v: %v", ne, err)
+		}
+	}
+	for _, ne := range [][]int64{{2, 2}, {1, 4}} {
+		if _, err := compare.Compare(t.Context(), one(4, 1), one(ne...), compare.Options{}); !errors.Is(err, fault.Refused) {
+			t.Errorf("%v: %v", ne, err)
+		}
+	}
+}
