@@ -27,6 +27,7 @@ import (
 
 	"ggforge/checkpoint"
 	"ggforge/fault"
+	"ggforge/internal/io/bucket"
 	"ggforge/internal/io/part"
 )
 
@@ -52,7 +53,7 @@ type Job struct {
 	// Grace is the time between the signal to stop and the kill. Stopping takes a part about a second.
 	Grace time.Duration
 	// Inputs and Outputs are the files and folders that the command reads and writes, as it names them. Schedulers
-	// whose machines share no disk need them: all must be on servers.
+	// whose machines share no disk need them: inputs must be on servers, outputs objects, s3://BUCKET/KEY.
 	Inputs, Outputs []string
 }
 
@@ -160,7 +161,7 @@ func (j *Job) onServers(way string, mounted ...string) error {
 		return fault.Errorf(fault.Usage, "the machines share no disk, and no output is known: %s", way)
 	}
 	for _, out := range j.Outputs {
-		if !checkpoint.IsRemote(out) {
+		if !bucket.Is(out) {
 			return fault.Errorf(fault.Usage, "output %s: the machines share no disk: want s3://BUCKET/KEY; %s", out, way)
 		}
 	}
