@@ -1,4 +1,4 @@
-# Targets: build man demo card test check fuzz pairs encode trust growth parity-long bench instructions gobench release reproducible publish lint readers image-readers wine slurm kubernetes schedulers golden architectures evaluation quality configs interop mutate clean
+# Targets: build man demo card test check fuzz pairs encode trust growth parity-long bench instructions gobench release reproducible publish lint readers image-readers wine slurm kubernetes kubernetes-run schedulers golden architectures evaluation quality configs interop mutate clean
 
 # The toolchain with vector kernels. A plain `go build ./...` works with any Go
 # that go.mod allows and gives the scalar build, whose bytes are the same.
@@ -13,6 +13,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.1
 KUBECTLVALIDATE := sigs.k8s.io/kubectl-validate@v0.0.4
+KUBERNETES := 36.3
 ARGO := github.com/argoproj/argo-workflows/v4@v4.0.5
 NFPM       := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 
@@ -26,7 +27,7 @@ ORACLE_SHARED ?= ../shared
 HAVE_ORACLE   := $(wildcard $(ORACLE_ROOT)/usr/bin/llama-quantize)
 INTEROP        = ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHARED)) GGFORGE_BIN=$(abspath bin)
 
-.PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz trust growth parity-long faults soak mutate importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint readers wine slurm kubernetes schedulers clean
+.PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz trust growth parity-long faults soak mutate importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint readers wine slurm kubernetes kubernetes-run schedulers clean
 
 build:
 	$(SIMD) CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(COMMANDS:%=./cmd/%)
@@ -328,6 +329,19 @@ kubernetes: build
 		go get $(ARGO) && go mod tidy && CGO_ENABLED=0 go build -o argovalidate . && mkdir -p crds && \
 		cp -f "$$(go list -m -f '{{.Dir}}' $(firstword $(subst @, ,$(ARGO))))/manifests/base/crds/full/argoproj.io_workflows.yaml" crds
 	$(SIMD) KUBERNETES_VALIDATOR='$(abspath out/validator)/kubectl-validate --version 1.30' ARGO_VALIDATOR='$(abspath out/validator/argo)' GGFORGE_BIN=$(abspath bin) go test -count=1 -v ./test/interop -run '^TestKubernetes$$'
+
+# Runs Jobs of ggtool submit on a real API server with the real controller of Jobs, which are built first (ten minutes on two
+# cores) and stopped again; the test stands in for the nodes.
+kubernetes-run: build
+	mkdir -p out/kubernetes
+	cd out/kubernetes && export GOTOOLCHAIN=go1.27.4 GOEXPERIMENT= GOFLAGS=-mod=mod && rm -f go.mod go.sum && go mod init servers && \
+		go mod edit -require=k8s.io/kubernetes@v1.$(KUBERNETES) && \
+		for m in $$(sed -n 's#^\t*\(k8s.io/[a-z0-9-]*\) => ./staging.*#\1#p' "$$(go mod download -json k8s.io/kubernetes@v1.$(KUBERNETES) | sed -n 's/.*"Dir": "\(.*\)",/\1/p')/go.mod"); do \
+			go mod edit -replace=$$m=$$m@v0.$(KUBERNETES); done && \
+		go build -o . k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager
+	$(SIMD) go test -c -o out/kubernetes.test ./test/interop
+	cd test/interop && SERVERS=$(abspath out/kubernetes) GGFORGE_BIN=$(abspath bin) kubernetes/with-cluster $(abspath out/kubernetes.test) -test.v -test.run '^TestKubernetesRun$$'; \
+		code=$$?; test $$code = 0 || test $$code = 77
 
 # Passes jobs of ggtool submit to the real CLIs of AWS and of the hub and to SkyPilot's schemas, where they can be had, and
 # runs them as the schedulers do, with killed processes. SKYPILOT is a checkout of SkyPilot.

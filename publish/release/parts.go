@@ -209,8 +209,9 @@ func (r *Release) findParts(ctx context.Context) (list []taken, unlock func(), e
 		list = append(list, taken{s, f})
 	}
 	if missing != nil {
-		return nil, nil, fault.Errorf(fault.Incomplete, "%s: %d files are missing; run the parts again whose folders are in %s: %s",
-			r.dir, len(missing), r.partsDir(), fault.List(missing))
+		return nil, nil, fault.Errorf(fault.Incomplete,
+			"%s: %d files are missing; run the parts again whose folders are in %s: %s", r.dir, len(missing),
+			r.partsDir(), fault.List(missing))
 	}
 	return list, release, r.unchanged()
 }
@@ -231,8 +232,9 @@ func (r *Release) partOf(ctx context.Context, s step, folders []partFolder) (*pa
 		}
 		if found != nil {
 			if was := found.state.Made[i].Files; !slices.Equal(was, m.Files) {
-				return nil, fault.Errorf(fault.Broken, "%s: parts %d/%d and %d/%d made different files of the same inputs: %v, %v",
-					s.base().path, found.part.K, found.part.N, f.part.K, f.part.N, was, m.Files)
+				return nil, fault.Errorf(fault.Broken,
+					"%s: parts %d/%d and %d/%d made different files of the same inputs: %v, %v", s.base().path,
+					found.part.K, found.part.N, f.part.K, f.part.N, was, m.Files)
 			}
 			continue
 		}
@@ -354,8 +356,8 @@ type whole struct{ io.Reader }
 
 func (w whole) WriteTo(to io.Writer) (int64, error) { return io.Copy(to, w.Reader) }
 
-// removeParts removes what the folders of parts still have: their states, and files that were made several times, such as
-// the importance matrix. Folders with other files stay.
+// removeParts removes what the folders of parts still have: their states, and files that were made several times, such
+// as the importance matrix. Folders with other files stay.
 func (r *Release) removeParts() error {
 	folders, err := r.partFolders()
 	if err != nil {

@@ -94,8 +94,8 @@ func (a *AWSBatch) checkStrings() error {
 	for _, s := range a.Secrets {
 		name, from, _ := strings.Cut(s, "=")
 		if !isVariable(name) || !strings.HasPrefix(from, "arn:") {
-			return fault.Errorf(fault.Usage, "secret %.20q: want NAME=ARN, such as HF_TOKEN=arn:aws:secretsmanager:REGION:…",
-				name)
+			return fault.Errorf(fault.Usage,
+				"secret %.20q: want NAME=ARN, such as HF_TOKEN=arn:aws:secretsmanager:REGION:…", name)
 		}
 	}
 	for _, w := range a.Command {

@@ -29,6 +29,7 @@ var elsewhere = map[string]string{
 	"TestAWSBatch":         "make schedulers",
 	"TestHFJobs":           "make schedulers",
 	"TestKubernetes":       "make kubernetes",
+	"TestKubernetesRun":    "make kubernetes-run",
 	"TestParallel":         "make schedulers",
 	"TestObjects":          "make s3",
 	"TestPublishedConfigs": "make configs CONFIGS=FOLDER",
