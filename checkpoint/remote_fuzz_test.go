@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"io/fs"
 	"net/url"
 	"path"
 	"path/filepath"
@@ -71,6 +72,36 @@ func FuzzFileAddress(f *testing.F) {
 		if err != nil || u.Scheme+"://"+u.Host != HubEndpoint || u.User != nil || u.RawQuery != "" ||
 			u.Fragment != "" || !strings.Contains(u.Path, "/resolve/") || path.Clean(u.Path) != u.Path {
 			t.Errorf("%q is at %q", name, address)
+		}
+	})
+}
+
+// FuzzParseFile reads names of files of weights of remote models: none leads to another server than the one it names, nor
+// out of its model in the hub.
+func FuzzParseFile(f *testing.F) {
+	for _, s := range []string{"hf://org/name/file.safetensors", "hf://org/name@rev/a/b.ckpt", "hf://org/name/../x.pt",
+		"https://huggingface.co/org/name/blob/main/x.bin", "https://example.org/a/x.safetensors?a=b", "s3://bucket/a/x.pt",
+		"https://huggingface.co@evil.org/x.pt", "https://example.org/x.sft"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if !IsRemote(name) {
+			return
+		}
+		a, file, err := parseFile(name, HubEndpoint)
+		if err != nil {
+			return
+		}
+		if a.id != "" {
+			if !fs.ValidPath(file) || strings.Contains(a.id+a.revision, "..") {
+				t.Errorf("%q is %q of %q", name, file, a.id)
+			}
+			return
+		}
+		u, err := url.Parse(name)
+		if !strings.HasPrefix(name, "s3://") && (err != nil || u.Host != a.base.Host) || a.base.User != nil ||
+			strings.Contains(file, "/") && file != "/" {
+			t.Errorf("%q is %q at %v", name, file, a.base)
 		}
 	})
 }

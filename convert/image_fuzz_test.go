@@ -1,0 +1,58 @@
+package convert
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"ggforge/arch/diffusion"
+	"ggforge/checkpoint/safetensors"
+	"ggforge/checkpoint/safetensors/safetensorstest"
+	"ggforge/gguf"
+	"ggforge/writer"
+)
+
+// FuzzImage converts checkpoints of image models: a file that is written can be read, with the tensors of the plan.
+func FuzzImage(f *testing.F) {
+	small := func(name string, more ...safetensorstest.Tensor) {
+		sets := diffusion.ByName(name).Sets
+		for _, n := range sets[len(sets)-1] {
+			more = append(more, imageTensor(n, safetensors.BF16, 2, 4))
+		}
+		f.Add(safetensorstest.Encode(more, nil))
+	}
+	small("wan", imageTensor("p.bias", safetensors.F32, 2), imageTensor("p.weight", safetensors.BF16, 2, 1, 1, 2, 2),
+		imageTensor("s", safetensors.F64), imageTensor("e", safetensors.F16, 0))
+	small("sd1", imageTensor("conv.weight", safetensors.F16, 8, 8, 4, 4), imageTensor("i", safetensors.I64, 3))
+	small("cosmos", imageTensor("a_extra_state", safetensors.U8, 1), imageTensor("b", safetensors.BOOL, 2))
+	small("flux", imageTensor("q.weight", safetensors.F8_E4M3, 2, 8), imageTensor("q.scale_weight", safetensors.F32),
+		imageTensor("scaled_fp8", safetensors.F8_E4M3, 0), imageTensor("k.weight", safetensors.F8_E5M2, 2, 8),
+		imageTensor("k.weight_scale", safetensors.F32, 1), safetensorstest.Tensor{Name: "k.comfy_quant",
+			DType: safetensors.U8, Shape: []int64{25}, Data: []byte(`{"format":"float8_e5m2"} `)})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		dir := t.TempDir()
+		in, out := filepath.Join(dir, "in.safetensors"), filepath.Join(dir, "out.gguf")
+		if err := os.WriteFile(in, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		job, err := Prepare(t.Context(), in, Options{})
+		if err != nil {
+			return
+		}
+		defer job.Close()
+		if most := int64(len(data))*8 + 1<<20; job.Size() > most {
+			t.Fatalf("%d bytes from %d", job.Size(), len(data))
+		}
+		if _, err := job.Write(t.Context(), out, writer.Options{Workers: 1}); err != nil {
+			return // numbers that are not finite
+		}
+		s, err := gguf.OpenSet(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if n := len(s.Files[0].Tensors); n != len(job.Plan) {
+			t.Errorf("%d tensors, want %d", n, len(job.Plan))
+		}
+	})
+}
