@@ -29,7 +29,7 @@ func QuantizeFlags() []tool.Flag {
 					"effect, tensors without an entry in the importance matrix (embeddings and output head aside) or " +
 					"with an importance of 0"},
 		),
-		tool.Group("Bit allocation, with --calibrate; of image and video models by errors of weights", typesFlags()...),
+		tool.Group("Bit allocation, with --calibrate; of image models by errors of weights", typesFlags()...),
 		tool.Group("Calibration", calibrationFlags()...),
 		tool.Group("Metadata",
 			tool.Flag{Name: "hide-imatrix", Effect: tool.SetsBytes,
