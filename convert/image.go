@@ -68,8 +68,8 @@ func (o Options) checkImage() error {
 		set  bool
 		what string
 	}{
-		{o.Class != "", "a class"}, {o.Pre != "" || o.EmbedTokenizer || o.VocabOnly, "a tokenizer"},
-		{o.ConfigOnly, "a configuration"}, {o.Override != "", "general.* keys"},
+		{o.Class != "", "a class"}, {o.ConfigOnly, "a configuration"},
+		{o.Pre != "" || o.EmbedTokenizer || o.VocabOnly, "a tokenizer"}, {o.Override != "", "general.* keys"},
 		{o.FuseQKV || o.FuseGateUp, "fused tensors"}, {o.Dense, "dense modules"},
 		{o.NextN != config.WithNextN || o.DSpark || o.Target != "", "drafts"},
 		{o.MMProj, "vision or audio encoders"}, {o.Mistral, "Mistral's own format"},
@@ -216,9 +216,13 @@ func (j *Job) checkImageNames(own []*precision.Tensor) error {
 		return fault.Errorf(fault.Unsupported, "names of tensors have at most %d bytes:%s", limits.Name,
 			fault.Lines(beyond))
 	}
+	if j.options.Split != (Split{}) {
+		j.warnf("programs that load image and video models take one file, not shards: ggtool merge joins them")
+	}
 	if unread > 0 {
-		j.warnf("%d tensors with names above %d bytes or %d dimensions, such as %q: programs that read files with ggml "+
-			"or gguf-py above 0.19 do not load them; ComfyUI-GGUF and stable-diffusion.cpp do", unread, gguf.MaxName,
+		j.warnf("%d tensor(s) with names above %d bytes or %d dimensions, such as %q: programs that read files with ggml "+
+			"or gguf-py since July 2026 refuse the file; ComfyUI-GGUF with gguf-py 0.19 and stable-diffusion.cpp load it",
+			unread, gguf.MaxName,
 			gguf.MaxDims+1, first)
 	}
 	return nil

@@ -377,6 +377,7 @@ func TestImageRefused(t *testing.T) {
 		{[]safetensorstest.Tensor{imageTensor("lm_head.weight", safetensors.BF16, 4, 4)}, Options{}, fault.Unsupported,
 			"no known image or video model"},
 		{fluxWith(), Options{Type: Q8_0}, fault.Usage, "ggquant"},
+		{fluxWith(), Options{ConfigOnly: true}, fault.Usage, "no place for a configuration"},
 		{fluxWith(), Options{MMProj: true}, fault.Usage, "no place for vision"},
 		{fluxWith(), Options{Merge: []Merge{{Dir: "x"}}}, fault.Usage, "no place for adapters"},
 	} {
