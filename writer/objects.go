@@ -119,7 +119,7 @@ const (
 	mostPieces = 10_000
 	// usualPiece is the length of the pieces of files that permit it: as long as possible with little lost when a
 	// process is killed.
-	usualPiece = 32 << 20
+	usualPiece = 16 << 20
 	// sharePieces is the number of pieces that a part has where pieces would be longer otherwise.
 	sharePieces = 8
 	// maxClaims bounds the number of claims to one part.

@@ -562,3 +562,20 @@ func (s *slowStore) Send(ctx context.Context, path, id string, n int, data []byt
 	time.Sleep(30 * time.Millisecond)
 	return s.process.Send(ctx, path, id, n, data)
 }
+
+// TestPieceBytes checks that the pieces of every file are within the limits of S3.
+func TestPieceBytes(t *testing.T) {
+	for _, c := range []struct {
+		size  int64
+		parts int
+		want  int64
+	}{
+		{1, 1, 5 << 20}, {100 << 20, 1, 13 << 20}, {100 << 20, 16, 5 << 20}, {100 << 30, 16, 16 << 20},
+		{620e9, 256, 60 << 20}, {2e12, 256, 191 << 20}, {5 << 40, 1, 525 << 20},
+	} {
+		p := pieceBytes(c.size, c.parts)
+		if n := (c.size + p - 1) / p; p != c.want || n > mostPieces {
+			t.Errorf("%d bytes, %d parts: pieces of %d, want %d; %d pieces", c.size, c.parts, p, c.want, n)
+		}
+	}
+}
