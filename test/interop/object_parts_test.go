@@ -116,15 +116,16 @@ func TestObjectParts(t *testing.T) {
 			if err != nil || len(left) > 0 {
 				t.Errorf("uploads left: %v %v", left, err)
 			}
-			objects, err := s.client.List(context.Background(), bucket.Name{Bucket: "out", Key: filepath.Dir(c.names[0])}, 100)
+			folder := bucket.Name{Bucket: "out", Key: filepath.Dir(c.names[0])}
+			objects, err := s.client.List(context.Background(), folder, 100)
 			if err != nil || len(objects) != len(c.names) {
 				t.Errorf("objects: %v %v", objects, err)
 			}
 			if left := outputsIn(t, temp); len(left) > 0 {
 				t.Errorf("left on the disk: %q", left)
 			}
-			t.Logf("%s: %d bytes in %d pieces, %d bytes sent, %d pieces cut, %d kills; one process on a disk %.1f s, three "+
-				"workers %.1f s, --finish %.2f s", c.command, size, len(proxy.stored), proxy.bytes, proxy.cut, kills.Load(),
+			t.Logf("%s: %d bytes, %d pieces confirmed, %d bytes sent, %d pieces cut, %d kills; one process on a disk "+
+				"%.1f s, three workers %.1f s, --finish %.2f s", c.command, size, len(proxy.stored), proxy.bytes, proxy.cut, kills.Load(),
 				alone.Seconds(), took.Seconds(), finish.Seconds())
 		})
 	}
