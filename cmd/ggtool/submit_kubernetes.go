@@ -16,8 +16,7 @@ import (
 func podFlags(heading string, more ...tool.Flag) []tool.Flag {
 	return tool.Group(heading, slices.Concat([]tool.Flag{
 		imageFlag(),
-		{Name: "namespace", Value: tool.Text, Effect: tool.SetsBytes,
-			Usage: "put everything into this `NAMESPACE`"},
+		tool.Shared("namespace", "put everything into this `NAMESPACE`"),
 		{Name: "claim", Value: tool.Text, Effect: tool.SetsBytes,
 			Usage: "work on the volume of the existing claim `NAME`; without a volume, input and output are on servers"},
 	}, more, []tool.Flag{
@@ -32,7 +31,7 @@ func podFlags(heading string, more ...tool.Flag) []tool.Flag {
 
 // imageFlag returns the flag of schedulers that run images.
 func imageFlag() tool.Flag {
-	return tool.Flag{Name: "image", Value: tool.Text, Effect: tool.SetsBytes, Usage: "run the commands of `IMAGE`"}
+	return tool.Shared("image", "run the commands of `IMAGE`")
 }
 
 // parsePods reads podFlags.
@@ -110,8 +109,7 @@ func submitKueueCommand() *cli.Command {
 			Examples: []string{"ggtool submit kueue --queue Q --parts 9 --image I --claim C -- ggconv X Y"},
 			Result:   tool.Prints[submitResult](),
 		}.Metadata(),
-		Flags: kubernetesFlags(tool.Flag{Name: "queue", Value: tool.Text, Effect: tool.SetsBytes, Category: "Kueue",
-			Usage: "wait in the LocalQueue `NAME`"}),
+		Flags:  kubernetesFlags(tool.Shared("queue", "wait in the LocalQueue `NAME`").In("Kueue")),
 		Action: submitKueue,
 	}
 }

@@ -52,6 +52,11 @@ var sharedFlags = []Flag{
 	{Name: "part", Value: Text, Effect: RunsOnly},
 	{Name: "part-files", Aliases: []string{"parts"}, Value: File, Effect: KeepsState, With: []string{"part", "finish"}},
 	{Name: "finish", Effect: RunsOnly},
+	// Flags about schedulers.
+	{Name: "image", Value: Text, Effect: SetsBytes},
+	{Name: "queue", Value: Text, Effect: SetsBytes},
+	{Name: "namespace", Value: Text, Effect: SetsBytes},
+	{Name: "time", Value: Duration, Effect: SetsBytes},
 	// Flags about runs.
 	{Name: "threads", Aliases: []string{"t"}, Value: Count, Unit: "workers", Effect: RunsOnly},
 	{Name: "progress", Value: Text, Default: "auto", Effect: RunsOnly,

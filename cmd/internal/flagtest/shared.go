@@ -12,7 +12,7 @@ import (
 )
 
 // ownMeaning are names of flags that have another meaning in each verb; the help of the verb explains it.
-var ownMeaning = strings.Fields("base mmproj remove template type types")
+var ownMeaning = strings.Fields("base mmproj remove secret template type types")
 
 // ownValue are flags whose kind of value or default differs from the table's: --ctx-size is one number for models older
 // than GGUF, and several numbers for the estimate of memory.
