@@ -135,6 +135,12 @@ trust:
 growth:
 	$(SIMD) GROWTH=1 go test -count=1 -v -run TestGrowth ./test/defects
 
+# Plans a model of a trillion weights, of which only the headers take room, simulates it on 256 machines, and writes the tables of
+# docs/clusters.md.
+.PHONY: scale
+scale: build
+	$(SIMD) go run ./test/scale
+
 # Compares vector encoders that leave out what cannot win with the scalar ones on 100 million random sub-blocks of each type: most
 # of an hour for each. PARITY has flags, such as PARITY="-parity.types IQ1_S,Q3_K -parity.seed 2"; GODEBUG=simd=256 another width.
 parity-long:
