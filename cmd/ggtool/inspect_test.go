@@ -146,8 +146,8 @@ func TestRemote(t *testing.T) {
 		t.Errorf("%d bytes were sent for two headers of %d", sent, len(head))
 	}
 	inspect := expect(t, "inspect")
-	inspect(2, "hf://ORG/NAME/FILE.gguf", "hf://org/model")
-	inspect(2, "hf://ORG/NAME/FILE.gguf", "hf://org/../x.gguf")
+	inspect(2, "want hf://ORG/NAME/FILE or hf://", "hf://org/model")
+	inspect(2, "want hf://ORG/NAME/FILE or hf://", "hf://org/../x.gguf")
 	inspect(2, "s3://BUCKET/KEY.gguf", "s3://models/sub/")
 	inspect(1, "s3://models/none.gguf: the server answers 404 Not Found (NoSuchKey)", "s3://models/none.gguf")
 	inspect(0, "hf://org/model/m-00002-of-00002.gguf", "--alone", "hf://org/model/m-00002-of-00002.gguf")

@@ -67,7 +67,7 @@ func (o *Request) calibrate(ctx context.Context, m *model.Model) error {
 	if diffusion.Has(m.Architecture()) {
 		return fault.Errorf(fault.Unsupported, "%s: image and video models (%s) have no graph here, so no text or image "+
 			"can go through them: nothing can be calibrated. An importance matrix that another program has made is "+
-			"read (--imatrix), and ggtool quality measures the errors of weights", m.Path, m.Architecture())
+			"read, and ggtool quality measures the errors of weights", m.Path, m.Architecture())
 	}
 	saved, err := o.openMoments()
 	if err != nil {

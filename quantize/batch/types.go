@@ -38,7 +38,7 @@ func (o *Request) chooseTypes(ctx context.Context, m *model.Model) ([]*quantize.
 	image := diffusion.Has(m.Architecture())
 	switch {
 	case !image && o.Calibration.File == "":
-		return nil, fault.Errorf(fault.Usage, "types are chosen by a text: want --calibrate TEXT")
+		return nil, fault.Errorf(fault.Usage, "types are chosen by a text for calibration, which is missing")
 	case image && (t.Measure > 0 || slices.ContainsFunc(t.Targets, func(t Target) bool { return t.KLD > 0 })):
 		return nil, fault.Errorf(fault.Unsupported, "%s: image and video models (%s) have no graph here: types are chosen "+
 			"by errors of weights, and no divergence is known", m.Path, m.Architecture())

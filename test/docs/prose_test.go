@@ -24,7 +24,9 @@ var others = map[string]string{
 	"--requeue": "sbatch", "--array": "sbatch", "--signal": "sbatch", "--dependency": "sbatch", "--chdir": "sbatch",
 	"--for": "kubectl", "--timeout": "kubectl",
 	"--no-lazy": "the reference's converter", "--save-frequency": "llama-imatrix", "--model-draft": "llama-imatrix",
-	"--detach-sign": "gpg",
+	"--detach-sign":     "gpg",
+	"--diffusion-model": "sd-cli", "--vae": "sd-cli", "--clip_l": "sd-cli", "--clip_g": "sd-cli", "--t5xxl": "sd-cli",
+	"--llm": "sd-cli", "--llm_vision": "sd-cli",
 }
 
 // prose looks in documents for flags and verbs that no command has.
