@@ -235,11 +235,8 @@ func TestWeightErrors(t *testing.T) {
 		x[i] = float32(math.Sin(float64(i) * 0.7))
 	}
 	flat := rows.Float32s(x)
-	one, err := rows.Reshape(flat, []int64{256, 1})
-	if err == nil {
-		t.Fatal("1024 elements are 256")
-	}
-	if one, err = rows.Slice(flat, 0, 0, 256); err != nil {
+	one, err := rows.Slice(flat, 0, 0, 256)
+	if err != nil {
 		t.Fatal(err)
 	}
 	large, err := rows.Reshape(flat, []int64{256, 4})

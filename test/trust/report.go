@@ -54,7 +54,7 @@ func tables(steps []*step, s *state, commit string) map[string]string {
 		done, want      int64
 		failed          int
 		seconds         float64
-		unit, commit    string
+		unit            string
 		last            record
 	}
 	sums := map[string]*sum{}
