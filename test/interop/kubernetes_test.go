@@ -9,6 +9,16 @@ import (
 	"testing"
 )
 
+// printed returns the job that ggtool submit prints.
+func printed(t *testing.T, args ...string) string {
+	t.Helper()
+	job, errs, code := outcome(t, exec.Command(filepath.Join(bin, "ggtool"), append([]string{"submit"}, args...)...))
+	if code != 0 {
+		t.Fatalf("%q: exit code %d\n%s", args, code, errs)
+	}
+	return job
+}
+
 // TestKubernetes has a third-party validator compare manifests with the published schemas of Kubernetes.
 func TestKubernetes(t *testing.T) {
 	validator := strings.Fields(os.Getenv("KUBERNETES_VALIDATOR"))

@@ -27,16 +27,6 @@ import (
 	"ggforge/test/buckettest"
 )
 
-// printed returns the job that ggtool submit prints.
-func printed(t *testing.T, args ...string) string {
-	t.Helper()
-	job, errs, code := outcome(t, exec.Command(filepath.Join(bin, "ggtool"), append([]string{"submit"}, args...)...))
-	if code != 0 {
-		t.Fatalf("%q: exit code %d\n%s", args, code, errs)
-	}
-	return job
-}
-
 // hostileWords are arguments that a scheduler might take for something else.
 var hostileWords = []string{"-e", "--token", "it's", "a b", "$HOME", "$(X)", "a\nb", "\"", "\\", "é", "--detach", "{}"}
 
