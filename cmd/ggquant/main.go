@@ -14,6 +14,7 @@ import (
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/runs"
 	"ggforge/cmd/internal/upload"
+	"ggforge/fault"
 	"ggforge/quantize"
 	"ggforge/quantize/batch"
 	"ggforge/writer"
@@ -143,6 +144,9 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	}
 	defer r.To.Close()
 	if err := r.To.Run(ctx, upload.Inputs{Files: m.Files, Origin: m.Origin}, r.Known(), write, &found); err != nil {
+		if errors.Is(err, batch.ErrNoText) {
+			return fault.Errorf(fault.Usage, "%w: want --calibrate TEXT", err)
+		}
 		return err
 	}
 	// after the upload: the run has an output now

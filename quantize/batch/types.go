@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -19,6 +20,9 @@ import (
 	"ggforge/quantize/allocate"
 	"ggforge/quantize/calibrate"
 )
+
+// ErrNoText is the error of a request that has types chosen for a model with a graph, but no text.
+var ErrNoText = errors.New("types are chosen by a text for calibration, which is missing")
 
 // allocator has the data for bit allocation.
 type allocator struct {
@@ -38,7 +42,7 @@ func (o *Request) chooseTypes(ctx context.Context, m *model.Model) ([]*quantize.
 	image := diffusion.Has(m.Architecture())
 	switch {
 	case !image && o.Calibration.File == "":
-		return nil, fault.Errorf(fault.Usage, "types are chosen by a text for calibration, which is missing")
+		return nil, fault.Errorf(fault.Usage, "%w", ErrNoText)
 	case image && (t.Measure > 0 || slices.ContainsFunc(t.Targets, func(t Target) bool { return t.KLD > 0 })):
 		return nil, fault.Errorf(fault.Unsupported, "%s: image and video models (%s) have no graph here: types are chosen "+
 			"by errors of weights, and no divergence is known", m.Path, m.Architecture())
