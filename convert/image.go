@@ -18,6 +18,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/text/pyjson"
+	"ggforge/model/limits"
 	"ggforge/rows"
 )
 
@@ -195,35 +196,33 @@ func (j *Job) ownTensors(stored []*precision.Tensor) []*precision.Tensor {
 // checkImageNames refuses names and dimensions beyond the limits of the architecture, and warns of those that ggml does
 // not read.
 func (j *Job) checkImageNames(own []*precision.Tensor) error {
-	limits, ggml := gguf.LimitsOf(j.Image.Name), gguf.Limits{Name: gguf.MaxName, Dims: gguf.MaxDims, Empty: true}
+	most := gguf.LimitsOf(j.Image.Name)
 	var beyond []string
-	unread := 0
-	first := ""
 	for _, t := range own {
 		switch ne := t.NE(); {
-		case len(t.Name) > limits.Name:
+		case len(t.Name) > most.Name:
 			beyond = append(beyond, fmt.Sprintf("%q (%d bytes)", t.Name, len(t.Name)))
-		case len(ne) > limits.Dims, len(ne) > gguf.MaxDims && !j.Image.FiveDims:
+		case len(ne) > most.Dims, len(ne) > gguf.MaxDims && !j.Image.FiveDims:
 			return fault.Errorf(fault.Unsupported, "%s: tensor %q: shape %v, want at most %d dimensions for %s", t.File,
 				t.Name, t.Shape, gguf.MaxDims, j.Image.Name)
-		case ggml.Check(t.Name, ne) != nil:
-			if unread++; first == "" {
-				first = t.Name
-			}
 		}
 	}
 	if len(beyond) > 0 {
-		return fault.Errorf(fault.Unsupported, "names of tensors have at most %d bytes:%s", limits.Name,
+		return fault.Errorf(fault.Unsupported, "names of tensors have at most %d bytes:%s", most.Name,
 			fault.Lines(beyond))
 	}
 	if j.options.Split != (Split{}) {
 		j.warnf("programs that load image and video models take one file, not shards: ggtool merge joins them")
 	}
-	if unread > 0 {
-		j.warnf("%d tensor(s) with names above %d bytes or %d dimensions, such as %q: programs that read files with ggml "+
-			"or gguf-py since July 2026 refuse the file; ComfyUI-GGUF with gguf-py 0.19 and stable-diffusion.cpp load it",
-			unread, gguf.MaxName,
-			gguf.MaxDims+1, first)
+	shapes := func(yield func(string, []int64) bool) {
+		for _, t := range own {
+			if !yield(t.Name, t.NE()) {
+				return
+			}
+		}
+	}
+	for _, text := range limits.Unread(shapes) {
+		j.warnf("%s", text)
 	}
 	return nil
 }

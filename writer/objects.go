@@ -136,8 +136,8 @@ var (
 	least = int64(leastPiece)
 )
 
-// pieceBytes returns the length of the pieces of a file of size bytes that n parts make.
-func pieceBytes(size int64, n int) int64 {
+// PieceBytes returns the length of the pieces of a file of size bytes that n parts make.
+func PieceBytes(size int64, n int) int64 {
 	p := min(size/int64(n)/sharePieces, usualPiece)
 	p = max(p, (size+mostPieces-1)/mostPieces)
 	unit := min(least, 1<<20)
@@ -386,7 +386,7 @@ func (o *objects) readRun(ctx context.Context, head func() string) (found bool, 
 	}
 	for i, f := range o.files {
 		has := o.run.Files[i]
-		want := pieceBytes(f.size, o.run.Parts)
+		want := PieceBytes(f.size, o.run.Parts)
 		if has.ID == "" || has.Bytes != f.size || has.Piece != want {
 			return true, fault.Errorf(fault.Broken, "%s: %q has %d bytes in pieces of %d, upload %.40q: want %d, %d and an ID",
 				o.says(runObject), has.Name, has.Bytes, has.Piece, has.ID, f.size, want)
@@ -408,7 +408,7 @@ func (o *objects) divide() {
 		}
 	}
 	for _, f := range o.files {
-		f.piece = pieceBytes(f.size, n)
+		f.piece = PieceBytes(f.size, n)
 		f.sorted = slices.SortedFunc(slices.Values(f.tensors), func(x, y *placed) int { return cmp.Compare(x.off, y.off) })
 		f.made = make([]*madeData, (f.size+f.piece-1)/f.piece)
 		f.have = make([]*Piece, len(f.made))

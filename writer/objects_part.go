@@ -86,7 +86,7 @@ func (o *objects) join(ctx context.Context, head string) error {
 		if err != nil {
 			return errors.Join(err, abort(nil))
 		}
-		own.Files = append(own.Files, storedFile{baseOf(f.path), f.size, pieceBytes(f.size, own.Parts), id})
+		own.Files = append(own.Files, storedFile{baseOf(f.path), f.size, PieceBytes(f.size, own.Parts), id})
 	}
 	data := smallObject(own)
 	made, err := o.store.Create(ctx, o.name(runObject), data)

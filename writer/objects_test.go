@@ -573,7 +573,7 @@ func TestPieceBytes(t *testing.T) {
 		{1, 1, 5 << 20}, {100 << 20, 1, 13 << 20}, {100 << 20, 16, 5 << 20}, {100 << 30, 16, 16 << 20},
 		{620e9, 256, 60 << 20}, {2e12, 256, 191 << 20}, {5 << 40, 1, 525 << 20},
 	} {
-		p := pieceBytes(c.size, c.parts)
+		p := PieceBytes(c.size, c.parts)
 		if n := (c.size + p - 1) / p; p != c.want || n > mostPieces {
 			t.Errorf("%d bytes, %d parts: pieces of %d, want %d; %d pieces", c.size, c.parts, p, c.want, n)
 		}

@@ -109,7 +109,7 @@ func run(ctx context.Context, document, bin string) error {
 		"requests: GET | PUT | machine hours | cost |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 	for _, w := range worlds {
 		for _, j := range jobs {
-			piece := pieceBytes(j.size)
+			piece := writer.PieceBytes(j.size, len(j.shares))
 			o := simulate(w, j.shares, j.size, piece, j.start.Seconds()+3, m.shards)
 			gets, puts, cost := "", "", o.machineHours*prices.machine
 			if w.objects {
@@ -138,9 +138,6 @@ func run(ctx context.Context, document, bin string) error {
 		float64(jobs[0].size)/1e9*prices.month, jobs[0].recipe)
 	return fill(document, b.String())
 }
-
-// pieceBytes returns the length of the parts of an upload, as in internal/io/bucket: at most 10,000 of them.
-func pieceBytes(size int64) int64 { return max(16<<20, (size+9_999)/10_000) }
 
 // dryRun measures the command: the median of three.
 func dryRun(ctx context.Context, bin, dir, recipe string) (time.Duration, int64, error) {
