@@ -429,15 +429,6 @@ func (c *claimed) make(ctx context.Context) error {
 			t.need = f.need(t, c.opt.Journal.Part)
 		}
 	}
-	for _, f := range c.files { // those of the header and of padding have no rows
-		for p, k := range f.owners {
-			if k == c.opt.Journal.Part && f.made[p] == nil && f.rowBytes(p) == 0 {
-				if err := f.sink.write(int64(p)*f.piece, nil); err != nil {
-					return err
-				}
-			}
-		}
-	}
 	p := c.pool
 	for _, j := range p.jobs {
 		j.spans = j.cells()
@@ -454,7 +445,10 @@ func (c *claimed) make(ctx context.Context) error {
 			p.work += j.readWork((s.b - s.a) * gguf.RowLen(j.ne))
 		}
 	}
-	err := p.run(ctx)
+	err := c.headers()
+	if err == nil {
+		err = p.run(ctx)
+	}
 	if sent := group.Wait(); sent != nil && (err == nil || errors.Is(err, context.Canceled)) {
 		err = sent
 	}
@@ -465,6 +459,20 @@ func (c *claimed) make(ctx context.Context) error {
 		for p, k := range f.owners {
 			if k == c.opt.Journal.Part && f.made[p] == nil {
 				return fmt.Errorf("%s: piece %d is not complete", c.store.Name(f.path), p)
+			}
+		}
+	}
+	return nil
+}
+
+// headers sends the pieces of the part without rows: those of headers and of padding.
+func (c *claimed) headers() error {
+	for _, f := range c.files {
+		for p, k := range f.owners {
+			if k == c.opt.Journal.Part && f.made[p] == nil && f.rowBytes(p) == 0 {
+				if err := f.sink.write(int64(p)*f.piece, nil); err != nil {
+					return err
+				}
 			}
 		}
 	}
