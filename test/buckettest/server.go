@@ -43,6 +43,8 @@ type Server struct {
 	mu       sync.Mutex
 	answer   Answer
 	requests int
+	open     int // requests that have no answer yet
+	idle     *sync.Cond
 	begun    int              // uploads
 	parts    int              // stored ones, repeated ones included
 	sent     map[string]int64 // bytes of each upload's object that came in parts, repeated ones included
@@ -79,6 +81,7 @@ type upload struct {
 // BUCKET/FOLDER/, and points the variables of the environment at it. It ends with the test.
 func Serve(t testing.TB, folder, prefix string) *Server {
 	s := &Server{objects: map[string]*object{}, uploads: map[string]*upload{}, sent: map[string]int64{}}
+	s.idle = sync.NewCond(&s.mu)
 	if folder != "" {
 		err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() {
@@ -154,6 +157,15 @@ func (s *Server) Uploads() int {
 	return len(s.uploads)
 }
 
+// Idle waits until all requests have their answers.
+func (s *Server) Idle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.open > 0 {
+		s.idle.Wait()
+	}
+}
+
 // Spoil changes the first byte of each part that is stored for uploads, and its checksum.
 func (s *Server) Spoil() {
 	s.mu.Lock()
@@ -208,8 +220,16 @@ func (s *Server) Lose(_ http.ResponseWriter, r *http.Request) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests++
+	s.open++
 	n, answer := s.requests, s.answer
 	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.open--; s.open == 0 {
+			s.idle.Broadcast()
+		}
+	}()
 	if answer != nil && answer(n, w, r) {
 		return
 	}

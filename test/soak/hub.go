@@ -13,21 +13,35 @@ import (
 	"ggforge/test/hubtest"
 )
 
-// hub is a server that a job pushes to: a new one for each round.
+// hub is a hub that a job pushes to. Nothing of a push is there before all of it.
 type hub struct {
 	*hubtest.Uploads
 	*failing
 }
 
-// failing is what a server of package hubtest needs of a test.
+// failing is what a server of packages hubtest and buckettest needs of a test.
 type failing struct {
 	testing.TB
-	mu    sync.Mutex
-	wrong []error
-	stop  []func()
+	mu        sync.Mutex
+	wrong     []error
+	stop      []func()
+	variables []string // of the environment
 }
 
 func (f *failing) Cleanup(stop func()) { f.stop = append(f.stop, stop) }
+
+func (f *failing) Setenv(name, value string) { f.variables = append(f.variables, name+"="+value) }
+
+func (f *failing) TempDir() string { return "/none" } // of files that are not there
+
+// end stops the servers of a round.
+func (f *failing) end() {
+	if f != nil {
+		for _, stop := range f.stop {
+			stop()
+		}
+	}
+}
 
 func (f *failing) Errorf(format string, args ...any) {
 	f.mu.Lock()
@@ -37,11 +51,7 @@ func (f *failing) Errorf(format string, args ...any) {
 
 // reset replaces the server by an empty one. It takes some milliseconds for each request.
 func (h *hub) reset() {
-	if h.failing != nil {
-		for _, stop := range h.stop {
-			stop()
-		}
-	}
+	h.end()
 	h.failing = &failing{}
 	h.Uploads = hubtest.ServeUploads(h.failing)
 	h.PartBytes = 100_000
@@ -51,7 +61,10 @@ func (h *hub) reset() {
 	})
 }
 
-// judge looks at the files of the hub: none of the push, or all of them.
+func (h *hub) env() []string { return []string{"HF_ENDPOINT=" + h.URL, "HF_TOKEN=" + h.Token} }
+
+func (h *hub) begun() (yes, there bool) { return false, false }
+
 func (h *hub) judge(want map[string][]byte) (phase string, err error) {
 	h.mu.Lock()
 	err = errors.Join(h.wrong...)

@@ -28,6 +28,7 @@ type soak struct {
 	only    *regexp.Regexp // names of jobs
 	random  *rand.Rand
 	env     []string // of the commands, in addition to our own
+	noted   []byte   // a file whose metadata a job changes
 	jobs    []*job
 	kills   map[string]*count // by job
 	slowest time.Duration     // from SIGTERM to the end of a process
@@ -44,14 +45,30 @@ type job struct {
 	inPlace  bool              // files are changed where they are
 	resumes  bool              // without a flag
 	oneByOne bool              // files appear one after the other, not together
-	hub      *hub              // where the files of before are pushed to
+	server   server            // where the files of remote come to be
+	one      []string          // the command that makes the files of remote in OUT, in one process
+	remote   map[string][]byte
 	after    map[string][]byte
 	takes    time.Duration
 	room     int64 // bytes on the disk that it needs
 }
 
-// count holds the number of kills of a job, by signal and by the phase in which they struck.
-type count struct{ kill, term, before, during, commit, after int }
+// server is a server that a job writes to: a new one for each round.
+type server interface {
+	reset()
+	env() []string
+	// begun reports whether the server has something of the run; there is false if files show that.
+	begun() (yes, there bool)
+	// judge looks at the files on the server: none, some or all of those wanted, whole.
+	judge(want map[string][]byte) (phase string, err error)
+	// finished checks that the server has the files, and what was sent twice after so many kills. A power cut may lose
+	// records of what was sent.
+	finished(want map[string][]byte, kills int, cut bool) error
+}
+
+// count holds the number of kills of a job, by signal and by the phase in which they struck, and the number of runs that
+// ended before they could be killed.
+type count struct{ kill, term, before, during, commit, after, ended int }
 
 func (c *count) all() int { return c.before + c.during + c.commit + c.after }
 
@@ -90,22 +107,8 @@ func (s *soak) prepare(checkpoint string, list bool) error {
 		return err
 	}
 	note := func(c string) string { return "soak.note=str:" + strings.Repeat(c, 40_000) }
-	for _, c := range [][]string{
-		{"ggconv", "--quiet", "--outtype", "f16", checkpoint, "IN/in.gguf"},
-		{"ggquant", "--quiet", "IN/in.gguf", "IN/small.gguf", "Q4_0"},
-		{"ggtool", "meta", "--set", note("a"), "-o", "IN/note.gguf", "IN/small.gguf"},
-	} {
-		if out, err := s.command(c).CombinedOutput(); err != nil {
-			return fmt.Errorf("%v: %w: %s", c, err, out)
-		}
-	}
-	noted, err := os.ReadFile(filepath.Join(s.in, "note.gguf"))
-	if err != nil {
-		return err
-	}
-	texts := map[string]string{"text.txt": strings.Repeat("func main() { return nil, err }\n", 60), "plan.yaml": plan}
-	for name, text := range texts {
-		if err := os.WriteFile(filepath.Join(s.in, name), []byte(text), 0o666); err != nil {
+	if !list {
+		if err := s.inputs(checkpoint, note("a")); err != nil {
 			return err
 		}
 	}
@@ -119,6 +122,17 @@ func (s *soak) prepare(checkpoint string, list bool) error {
 	several := []string{"ggquant", "--quiet", "--force", "--out-dir", "OUT", "--name-template", "{ftype}.gguf",
 		"IN/in.gguf", "Q4_0", "Q8_0", "Q5_K_M"}
 	quantize := []string{"ggquant", "--quiet", "--force", "IN/in.gguf", "OUT/m.gguf", "Q8_0"}
+	encoder := []string{"ggquant", "--quiet", "--force", "IN/tiny/text_encoder_2", "OUT/m.gguf", "Q8_0"}
+	object := []string{"ggconv", "--quiet", "--outtype", "f32", checkpoint, "s3://out/m.gguf"}
+	objects := []string{"ggquant", "--quiet", "--name-template", "{ftype}.gguf", "IN/in.gguf", "F16", "Q8_0", "Q4_0",
+		"--out-dir"}
+	// inParts are the parts of a command, the second one first, and the job that finishes.
+	inParts := func(n int, command ...string) (list [][]string) {
+		for _, k := range []int{2, 1, 3}[:n] {
+			list = append(list, append(slices.Clone(command), "--part", fmt.Sprintf("%d/%d", k, n)))
+		}
+		return append(list, append(slices.Clone(command), "--finish"))
+	}
 	s.jobs = []*job{
 		{name: "ggconv", before: old("m.gguf"), commands: [][]string{{"ggconv", "--quiet", "--force", "--outtype",
 			"f16", checkpoint, "OUT/m.gguf"}}},
@@ -129,13 +143,14 @@ func (s *soak) prepare(checkpoint string, list bool) error {
 		{name: "ggquant, verified", before: old("m.gguf"),
 			commands: [][]string{append(slices.Clone(quantize), "--verify")}},
 		{name: "ggquant, three outputs", before: old("q8_0.gguf", "q4_0.gguf"), commands: [][]string{several}},
-		{name: "ggquant in parts", commands: [][]string{append(slices.Clone(quantize), "--part", "2/3"),
-			append(slices.Clone(quantize), "--part", "1/3"),
-			append(slices.Clone(quantize), "--part", "3/3"), append(slices.Clone(quantize), "--finish")}},
-		{name: "ggquant in part files", resumes: true, commands: [][]string{
-			append(slices.Clone(quantize), "--part-files", "OUT", "--part", "1/2"),
-			append(slices.Clone(quantize), "--part-files", "OUT", "--part", "2/2"),
-			append(slices.Clone(quantize), "--part-files", "OUT", "--finish")}},
+		{name: "ggquant in parts", commands: inParts(3, quantize...)},
+		{name: "ggquant in part files", resumes: true,
+			commands: inParts(2, append(slices.Clone(quantize), "--part-files", "OUT")...)},
+		{name: "text encoder in parts", commands: inParts(3, encoder...)},
+		{name: "ggconv in parts, an object", server: &objectStore{}, commands: inParts(3, object...),
+			one: append(slices.Clone(object[:len(object)-1]), "OUT/m.gguf")},
+		{name: "ggquant in parts, three objects", server: &objectStore{},
+			commands: inParts(2, append(slices.Clone(objects), "s3://out")...), one: append(slices.Clone(objects), "OUT")},
 		{name: "ggquant, calibrated", before: old("m.gguf"), commands: [][]string{{"ggquant", "--quiet", "--force",
 			"--calibrate", "IN/text.txt", "-c", "64", "--effort", "high", "IN/in.gguf", "OUT/m.gguf", "Q4_K_M"}}},
 		{name: "ggeval imatrix", before: old("m.gguf"), resumes: true, commands: [][]string{{"ggeval", "imatrix", "--quiet",
@@ -143,10 +158,10 @@ func (s *soak) prepare(checkpoint string, list bool) error {
 			"-o", "OUT/m.gguf"}}},
 		{name: "ggtool release", resumes: true, oneByOne: true, commands: [][]string{{"ggtool", "release", "--progress",
 			"none", "--output", "OUT", "IN/plan.yaml"}}},
-		{name: "ggtool push", inPlace: true, resumes: true, hub: &hub{}, before: map[string][]byte{"note.gguf": noted,
+		{name: "ggtool push", inPlace: true, resumes: true, server: &hub{}, before: map[string][]byte{"note.gguf": s.noted,
 			"README.md": []byte("---\nlicense: mit\n---\n"), "quality.json": []byte("{}\n")},
 			commands: [][]string{{"ggtool", "push", "--progress", "none", "OUT", "hf://org/name"}}},
-		{name: "ggtool meta", inPlace: true, before: map[string][]byte{"m.gguf": noted},
+		{name: "ggtool meta", inPlace: true, before: map[string][]byte{"m.gguf": s.noted},
 			commands: [][]string{{"ggtool", "meta", "--set", note("b"), "OUT/m.gguf"}}},
 	}
 	s.jobs = slices.DeleteFunc(s.jobs, func(j *job) bool { return !s.only.MatchString(j.name) })
@@ -165,6 +180,19 @@ func (s *soak) prepare(checkpoint string, list bool) error {
 			if err := s.reset(j, j.inPlace); err != nil {
 				return err
 			}
+			if j.server != nil && j.one == nil {
+				j.remote = j.before
+			} else if j.one != nil && j.remote == nil {
+				if out, err := s.command(j.one).CombinedOutput(); err != nil {
+					return fmt.Errorf("%v: %w: %s", j.one, err, out)
+				}
+				if j.remote, err = tree(s.out()); err != nil {
+					return err
+				}
+				if err := s.reset(j, j.inPlace); err != nil {
+					return err
+				}
+			}
 			begin := time.Now()
 			if err := s.finish(j, false); err != nil {
 				return err
@@ -176,7 +204,7 @@ func (s *soak) prepare(checkpoint string, list bool) error {
 		if j.after, err = tree(s.out()); err != nil {
 			return err
 		}
-		if j.oneByOne || j.hub != nil {
+		if j.oneByOne || j.server != nil {
 			maps.DeleteFunc(j.after, func(name string, _ []byte) bool { return ours.MatchString(name) })
 		}
 		for _, data := range j.after {
@@ -184,6 +212,30 @@ func (s *soak) prepare(checkpoint string, list bool) error {
 		}
 	}
 	return nil
+}
+
+// inputs makes the inputs of jobs.
+func (s *soak) inputs(checkpoint, note string) error {
+	for _, c := range [][]string{
+		{"ggconv", "--quiet", "--outtype", "f16", checkpoint, "IN/in.gguf"},
+		{"ggquant", "--quiet", "IN/in.gguf", "IN/small.gguf", "Q4_0"},
+		{"ggtool", "meta", "--set", note, "-o", "IN/note.gguf", "IN/small.gguf"},
+	} {
+		if out, err := s.command(c).CombinedOutput(); err != nil {
+			return fmt.Errorf("%v: %w: %s", c, err, out)
+		}
+	}
+	var err error
+	if s.noted, err = os.ReadFile(filepath.Join(s.in, "note.gguf")); err != nil {
+		return err
+	}
+	texts := map[string]string{"text.txt": strings.Repeat("func main() { return nil, err }\n", 60), "plan.yaml": plan}
+	for name, text := range texts {
+		if err := os.WriteFile(filepath.Join(s.in, name), []byte(text), 0o666); err != nil {
+			return err
+		}
+	}
+	return s.pipeline()
 }
 
 // plan is a release of two models, with figures of both.
@@ -214,9 +266,9 @@ func tree(dir string) (map[string][]byte, error) {
 func (s *soak) reset(j *job, old bool) error {
 	err := errors.Join(os.RemoveAll(s.out()), os.MkdirAll(s.out(), 0o777))
 	s.env = nil
-	if j.hub != nil {
-		j.hub.reset()
-		s.env = []string{"HF_ENDPOINT=" + j.hub.URL, "HF_TOKEN=" + j.hub.Token}
+	if j.server != nil {
+		j.server.reset()
+		s.env = j.server.env()
 	}
 	if old {
 		for name, data := range j.before {
@@ -292,8 +344,7 @@ func (s *soak) kill(j *job, v *victim) (bool, error) {
 		watch, moment = ours, moment/3
 	}
 	for begin := time.Now(); watch != nil && time.Since(begin) < 20*j.takes; {
-		list, _ := os.ReadDir(s.out())
-		if slices.ContainsFunc(list, func(e fs.DirEntry) bool { return watch.MatchString(e.Name()) }) {
+		if s.seen(j, watch) {
 			break
 		}
 		select {
@@ -312,6 +363,17 @@ func (s *soak) kill(j *job, v *victim) (bool, error) {
 	}
 	v.killed.Store(true)
 	return true, nil
+}
+
+// seen reports whether there is a file whose name watch matches, or something on the job's server.
+func (s *soak) seen(j *job, watch *regexp.Regexp) bool {
+	if j.server != nil {
+		if yes, there := j.server.begun(); there {
+			return yes
+		}
+	}
+	list, _ := os.ReadDir(s.out())
+	return slices.ContainsFunc(list, func(e fs.DirEntry) bool { return watch.MatchString(e.Name()) })
 }
 
 // judge compares the files with the old and new ones of the job. phase names the step that was killed.
@@ -361,8 +423,8 @@ func (s *soak) judge(j *job, old bool) (phase string, err error) {
 		return "", fmt.Errorf("%s: %d old files, %d new ones, %d are gone, and no journal", j.name, olds, news, gone)
 	}
 	switch {
-	case j.hub != nil:
-		return j.hub.judge(j.before)
+	case j.server != nil:
+		return j.server.judge(j.remote)
 	case commit:
 		return "commit", nil
 	case news == len(j.after):
@@ -381,7 +443,8 @@ func (s *soak) round() error {
 		return err
 	}
 	room := func() error { return nil }
-	if s.disk.image != "" && s.random.IntN(10) == 0 {
+	onDisk := s.disk.image != "" && j.room > 0
+	if onDisk && s.random.IntN(10) == 0 {
 		var err error
 		if room, err = s.disk.fill(s.random.Int64N(j.room * 5 / 4)); err != nil {
 			return err
@@ -409,7 +472,7 @@ func (s *soak) round() error {
 		if took := time.Since(at); struck && sig == syscall.SIGTERM && err != nil {
 			s.slowest = max(s.slowest, took)
 		}
-		if struck && s.disk.image != "" && s.random.IntN(8) == 0 {
+		if struck && onDisk && s.random.IntN(8) == 0 {
 			s.cuts++
 			if s.disk, err = s.disk.cut(); err != nil {
 				return err
@@ -423,9 +486,11 @@ func (s *soak) round() error {
 		if err == nil && phase != "after" && !(struck && len(j.commands) > 1) {
 			return fmt.Errorf("%s: ended without an error, and the phase is %q", j.name, phase)
 		}
-		if struck && err != nil {
+		c := s.kills[j.name]
+		if err == nil {
+			c.ended++
+		} else if struck {
 			killed++
-			c := s.kills[j.name]
 			*map[string]*int{"before": &c.before, "during": &c.during, "commit": &c.commit, "after": &c.after}[phase]++
 			if sig == syscall.SIGTERM {
 				c.term++
@@ -445,11 +510,11 @@ func (s *soak) round() error {
 	if err != nil {
 		return err
 	}
-	if j.oneByOne || j.hub != nil { // what it keeps is for the next run
+	if j.oneByOne || j.server != nil { // what it keeps is for the next run
 		maps.DeleteFunc(files, func(name string, _ []byte) bool { return ours.MatchString(name) })
 	}
-	if j.hub != nil {
-		if err := j.hub.finished(j.before, killed, s.cuts > cuts); err != nil {
+	if j.server != nil {
+		if err := j.server.finished(j.remote, killed, s.cuts > cuts); err != nil {
 			return fmt.Errorf("%s: %w", j.name, err)
 		}
 	}
@@ -464,6 +529,7 @@ func (s *soak) round() error {
 // figures are what a run prints with -json.
 type figures struct {
 	Kills     int   `json:"kills"`
+	Ended     int   `json:"ended"` // runs that ended before they could be killed
 	SIGKILL   int   `json:"sigkill"`
 	SIGTERM   int   `json:"sigterm"`
 	Before    int   `json:"before"`
@@ -479,25 +545,27 @@ type figures struct {
 func (s *soak) figures() *figures {
 	f := &figures{Rounds: s.resumed, PowerCuts: s.cuts, Full: s.full, SlowestMS: s.slowest.Milliseconds()}
 	for _, c := range s.kills {
-		f.Kills, f.SIGKILL, f.SIGTERM = f.Kills+c.all(), f.SIGKILL+c.kill, f.SIGTERM+c.term
+		f.Kills, f.SIGKILL, f.SIGTERM, f.Ended = f.Kills+c.all(), f.SIGKILL+c.kill, f.SIGTERM+c.term, f.Ended+c.ended
 		f.Before, f.Writing, f.Names, f.After = f.Before+c.before, f.Writing+c.during, f.Names+c.commit, f.After+c.after
 	}
 	return f
 }
 
 func (s *soak) report(took time.Duration) {
-	fmt.Printf("%-24s %6s %6s %8s %8s %8s %10s %8s\n", "", "kills", "KILL", "TERM", "before", "writing",
+	fmt.Printf("%-32s %6s %6s %6s %8s %8s %8s %10s %8s\n", "", "kills", "KILL", "TERM", "ended", "before", "writing",
 		"committing", "after")
 	all := &count{}
+	row := func(name string, c *count) {
+		fmt.Printf("%-32s %6d %6d %6d %8d %8d %8d %10d %8d\n", name, c.all(), c.kill, c.term, c.ended, c.before, c.during,
+			c.commit, c.after)
+	}
 	for _, j := range s.jobs {
 		c := s.kills[j.name]
-		fmt.Printf("%-24s %6d %6d %8d %8d %8d %10d %8d\n", j.name, c.all(), c.kill, c.term, c.before, c.during,
-			c.commit, c.after)
+		row(j.name, c)
 		all = &count{all.kill + c.kill, all.term + c.term, all.before + c.before, all.during + c.during,
-			all.commit + c.commit, all.after + c.after}
+			all.commit + c.commit, all.after + c.after, all.ended + c.ended}
 	}
-	fmt.Printf("%-24s %6d %6d %8d %8d %8d %10d %8d\n", "all", all.all(), all.kill, all.term, all.before, all.during,
-		all.commit, all.after)
+	row("all", all)
 	fmt.Printf("%d rounds ended with the right bytes, no wrong file; %d power cuts, %d times the disk was full; "+
 		"slowest end after SIGTERM %v; %v\n",
 		s.resumed, s.cuts, s.full, s.slowest.Round(time.Millisecond), took.Round(time.Second))
