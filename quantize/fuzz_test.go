@@ -16,8 +16,8 @@ func FuzzTensorRules(f *testing.F) {
 		"(a|b)*?[[:digit:]]=f16", "[]=f16 [^]=f32", `\a\q\x41=q4_0`, "a{1000}{1000}=q4_0", "(?=a)=q4_0"} {
 		f.Add([]byte(text))
 	}
+	path := filepath.Join(f.TempDir(), "rules.txt")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		path := filepath.Join(t.TempDir(), "rules.txt")
 		if err := os.WriteFile(path, data, 0o666); err != nil {
 			t.Fatal(err)
 		}

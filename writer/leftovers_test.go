@@ -123,8 +123,8 @@ func FuzzLookInto(f *testing.F) {
 	f.Add(append(head, record(0, fileRecord, 5, 0, 0, 0, 0, 0)...))
 	f.Add(head)
 	f.Add([]byte(journalMagic))
+	name := filepath.Join(f.TempDir(), "o.partial.rows")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		name := filepath.Join(t.TempDir(), "o.partial.rows")
 		if err := os.WriteFile(name, data, 0o600); err != nil {
 			t.Fatal(err)
 		}

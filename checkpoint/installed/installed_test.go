@@ -163,9 +163,9 @@ func FuzzManifest(f *testing.F) {
 		strings.Repeat("ab", 32)+`","size":4}]}`)
 	f.Add("../x", `{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:../../x"}]}`)
 	f.Add("hf.co/a/b:c#adapter", `{"layers":[{"mediaType":1}]}`)
+	dir := f.TempDir()
+	put(f, filepath.Join(dir, "blobs", "sha256-"+strings.Repeat("ab", 32)), "GGUF")
 	f.Fuzz(func(t *testing.T, name, manifest string) {
-		dir := t.TempDir()
-		put(t, filepath.Join(dir, "blobs", "sha256-"+strings.Repeat("ab", 32)), "GGUF")
 		put(t, filepath.Join(dir, "manifests", "registry.ollama.ai", "library", "tiny", "latest"), manifest)
 		put(t, filepath.Join(dir, "manifests", "hf.co", "a", "b", "c"), manifest)
 		got, err := installed.Stores{Ollama: []string{dir}, LMStudio: []string{dir}}.Find("ollama://" + name)
