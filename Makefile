@@ -120,10 +120,12 @@ cross:
 fuzz:
 	$(SIMD) .ci/fuzz $(FUZZTIME)
 
-# Measures everything that docs/reliability.md claims, in slices of a minute, and writes its tables: faults, kills, ten million
-# executions of every fuzz target, random sub-blocks, mutants, and the targets for Slurm, MinIO, Wine and readers of others. It can
-# be stopped at any time (the first Ctrl-C waits for the slices that have begun), and continues; what is done counts as long as the
-# code that it ran is the same. TRUST has flags, such as TRUST="-for 30m -run ^fuzz.gguf", or TRUST=-n for what is left.
+# Measures everything that docs/reliability.md claims, in slices of a minute, and writes its tables: faults, kills, a million
+# executions or more of every fuzz target, random sub-blocks, mutants, and the targets for Slurm, MinIO, Kubernetes, Wine and readers
+# of others. It can be stopped at any time (the first Ctrl-C waits for the slices that have begun), and continues; what is done
+# counts as long as the code that it ran is the same, and is kept in test/trust/state.jsonl, to be committed with the tables. TRUST has
+# flags, such as TRUST="-for 30m -run ^fuzz.gguf", TRUST=-n for what is left and how long that takes, or TRUST="-times 10" for ten
+# times the counts.
 .PHONY: trust growth
 trust: export TMPDIR := $(or $(TMPDIR),$(MEMORY),/tmp)
 trust:

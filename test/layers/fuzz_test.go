@@ -11,7 +11,7 @@ import (
 
 var (
 	fuzzTarget = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(`)
-	fuzzRow    = regexp.MustCompile("(?m)^\\| `([\\w/]+)` \\| (Fuzz\\w+) \\|(?: [\\d,]+ \\|){3} [\\d.]+ (?:s|min|h) \\|")
+	fuzzRow    = regexp.MustCompile("(?m)^\\| `([\\w/]+)` \\| (Fuzz\\w+) \\|(?: [\\d,]+ \\|){4} [\\d.]+ (?:s|min|h) \\|")
 )
 
 // TestFuzzTargets compares the tables of the recorded run in docs/reliability.md with the fuzz targets of the code.

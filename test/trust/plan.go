@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -20,7 +21,10 @@ type step struct {
 	want, first int64 // the count, and the size of the first slice
 	unit        string
 	code        string  // see sources.code
+	waits       bool    // more than it computes
 	binary      *binary // that run needs
+	guided      int64   // of a fuzz target: how many executions coverage guides, before the others
+	plain       *binary // for the others
 	run         func(ctx context.Context, j *job) (record, error)
 }
 
@@ -37,29 +41,45 @@ func tests(pkg string, flags ...string) *binary {
 	}}
 }
 
+// Counts of the plan, which -times multiplies.
 const (
-	wantKills   = 250 // of each job of test/soak
-	wantFuzz    = 10_000_000
-	wantParity  = 100_000_000
-	wantMutants = 20_000
+	wantKills   = 110 // of each job of test/soak
+	wantFuzz    = 1_000_000
+	wantParity  = 5_000_000
+	wantMutants = 3_000
 )
 
-// slow are fuzz targets that are no readers of files, or of which an execution takes milliseconds.
-var slow = map[string]int64{
-	"publish/submit FuzzScript":           10_000, // a shell runs each script
-	"quants FuzzArch":                     100_000,
-	"quants FuzzCodebookParity":           100_000, // random sub-blocks are compared in greater numbers
-	"quants FuzzParityIQ4":                100_000,
-	"quants FuzzParityMin":                100_000,
-	"quants FuzzParityScaleMin":           100_000,
-	"quants FuzzParitySym":                100_000,
-	"quants FuzzQuantize":                 100_000,
-	"internal/kernel/gemm FuzzMultiply":   1_000_000,
-	"internal/kernel/gemm FuzzTransposed": 1_000_000,
-	"internal/kernel/vecmath FuzzMulAdd":  1_000_000,
-	"internal/kernel/vecmath FuzzVectors": 1_000_000,
-	"checkpoint/precision FuzzDecoders":   1_000_000,
-	"checkpoint/precision FuzzScaled":     1_000_000,
+// wantGuided is how many executions of a fuzz target coverage guides. They collect inputs, of which the others, of a
+// build that counts nothing, make theirs.
+const wantGuided = 100_000
+
+// counts are those of fuzz targets that are not wantFuzz: more of the formats in which models are published, fewer of
+// those that are no readers, or of which an execution takes most of a millisecond.
+var counts = map[string]int64{
+	"gguf FuzzParse":                   10_000_000,
+	"checkpoint/safetensors FuzzParse": 10_000_000,
+	"checkpoint/torch FuzzPickle":      10_000_000,
+
+	"arch FuzzParseConfig":           200_000, // asks all tables of an architecture
+	"arch/graph FuzzDeclare":         50_000,  // declares graphs of up to a thousand layers
+	"convert FuzzImage":              200_000, // converts files
+	"eval FuzzNew":                   200_000, // declares graphs
+	"publish/submit FuzzScript":      5_000,   // a shell runs each script
+	"publish/submit FuzzManifest":    200_000, // writes YAML, and reads it
+	"quantize/calibrate FuzzJournal": 200_000, // the four write files
+	"writer FuzzCommit":              200_000,
+	"writer FuzzPart":                200_000,
+	"writer FuzzRowLog":              200_000,
+
+	"quants FuzzArch":                     20_000,
+	"quants FuzzCodebookParity":           10_000, // random sub-blocks are compared in greater numbers
+	"quants FuzzParityIQ4":                20_000,
+	"quants FuzzParityMin":                20_000,
+	"quants FuzzParityScaleMin":           20_000,
+	"quants FuzzParitySym":                20_000,
+	"quants FuzzQuantize":                 20_000,
+	"internal/kernel/gemm FuzzMultiply":   200_000,
+	"internal/kernel/gemm FuzzTransposed": 50_000,
 }
 
 var fuzzTarget = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(`)
@@ -74,22 +94,26 @@ var (
 // programs are make targets, which run once; a case is a test without subtests.
 var programs = []struct {
 	target, what string
+	waits        bool
 	packages     []string
 }{
-	{"kubernetes", "manifests are valid by the schemas of Kubernetes", []string{"test/interop"}},
-	{"slurm", "a real Slurm, whose tasks are killed", []string{"test/interop"}},
-	{"readers", "readers of others", []string{"test/interop"}},
-	{"wine", "commands for Windows, under Wine", []string{"test/interop"}},
-	{"s3", "a real MinIO, which is killed, as our processes are", []string{"test/interop"}},
-	{"growth", "memory and time for inputs of n and of 8n elements", []string{"test/defects"}},
-	{"pairs", "every two features in one folder", []string{"test/pairs"}},
-	{"reproducible", "two builds of a commit have the same bytes", []string{"test/release"}},
+	{"kubernetes", "manifests are valid by the schemas of Kubernetes and Argo", false, []string{"test/interop"}},
+	{"kubernetes-run", "Jobs on a real API server with the real controller", true, []string{"test/interop"}},
+	{"schedulers", "jobs of other schedulers, run as they do, with killed processes", false, []string{"test/interop"}},
+	{"slurm", "a real Slurm, whose tasks are killed", true, []string{"test/interop"}},
+	{"readers", "readers of others", false, []string{"test/interop"}},
+	{"image-readers", "image models and text encoders, read by the code that runs them", false, []string{"test/interop"}},
+	{"wine", "commands for Windows, under Wine", false, []string{"test/interop"}},
+	{"s3", "a real MinIO, which is killed, as our processes are", true, []string{"test/interop"}},
+	{"growth", "memory and time for inputs of n and of 8n elements", false, []string{"test/defects"}},
+	{"pairs", "every two features in one folder", false, []string{"test/pairs"}},
+	{"reproducible", "two builds of a commit have the same bytes", false, []string{"test/release"}},
 }
 
 var commands = []string{"cmd/ggconv", "cmd/ggquant", "cmd/ggeval", "cmd/ggtool"}
 
-// plan returns all steps.
-func plan() ([]*step, error) {
+// plan returns all steps, with counts that are so many times those of the constants.
+func plan(times int64) ([]*step, error) {
 	all, err := listSources()
 	if err != nil {
 		return nil, err
@@ -103,11 +127,15 @@ func plan() ([]*step, error) {
 		if s.code, e = all.code(packages, files...); e != nil {
 			err = e
 		}
+		switch s.group {
+		case "kills", "mutants", "parity", "fuzz":
+			s.want *= times
+		}
 		steps = append(steps, s)
 	}
 	add(&step{name: "faults", group: "faults", want: shares, first: 1, unit: "shares of all faults",
 		binary: tests("./test/faulttest"), run: faults}, []string{"test/faulttest"})
-	jobs, e := output("go", "run", "./test/soak", "-list")
+	jobs, e := output("go", "run", "./test/soak", "-list", "-dir", os.TempDir())
 	if e != nil {
 		return nil, e
 	}
@@ -120,12 +148,12 @@ func plan() ([]*step, error) {
 	}}
 	for name := range strings.Lines(jobs) {
 		name = strings.TrimSpace(name)
-		add(&step{name: "kills: " + name, group: "kills", want: wantKills, first: 10, unit: "kills", binary: soak,
+		add(&step{name: "kills: " + name, group: "kills", want: wantKills, first: 30, unit: "kills", binary: soak,
 			run: func(ctx context.Context, j *job) (record, error) { return kills(ctx, j, name) }},
 			append([]string{"test/soak"}, commands...))
 	}
 	for _, p := range programs {
-		add(&step{name: "make " + p.target, group: "programs", want: 1, first: 1, unit: "runs",
+		add(&step{name: "make " + p.target, group: "programs", want: 1, first: 1, unit: "runs", waits: p.waits,
 			run: func(ctx context.Context, j *job) (record, error) { return target(ctx, j, p.target) }},
 			slices.Concat(p.packages, commands), "Makefile")
 	}
@@ -146,18 +174,19 @@ func plan() ([]*step, error) {
 		short := strings.TrimPrefix(path, module)
 		for _, name := range slices.Sorted(slices.Values(p.fuzz)) {
 			want := int64(wantFuzz)
-			if n, ok := slow[short+" "+name]; ok {
+			if n, ok := counts[short+" "+name]; ok {
 				want, used[short+" "+name] = n, true
 			}
 			// Only our own packages count what is reached. With all others, as go test -fuzz has it, an execution costs
 			// several times as much.
 			add(&step{name: "fuzz " + short + " " + name, group: "fuzz", want: want, first: min(10_000, want/20),
-				unit: "executions", binary: tests("./"+short, "-gcflags=ggforge/...=-d=libfuzzer"),
-				run: func(ctx context.Context, j *job) (record, error) { return fuzz(ctx, j, path, p.Dir, name) }},
+				unit: "executions", binary: tests("./"+short, "-gcflags=ggforge/...=-d=libfuzzer"), plain: tests("./" + short),
+				guided: min(wantGuided, want/2),
+				run:    func(ctx context.Context, j *job) (record, error) { return fuzz(ctx, j, path, p.Dir, name) }},
 				[]string{short})
 		}
 	}
-	for name := range slow {
+	for name := range counts {
 		if !used[name] {
 			return nil, fmt.Errorf("there is no fuzz target %s", name)
 		}
@@ -173,8 +202,8 @@ var faultsDone = regexp.MustCompile(`(\d+) faults in (\d+) scenes: (\d+) runs fa
 // faults has every call of a share fail.
 func faults(ctx context.Context, j *job) (record, error) {
 	share := fmt.Sprintf("%d/%d", j.index, shares)
-	err := j.command(ctx, "test/faulttest", nil, j.path(), "-test.run", "^TestFaults$", "-test.v", "-test.timeout", "0",
-		"-faults.all", "-faults.share", share).Run()
+	err := j.do(j.command(ctx, "test/faulttest", nil, j.path(), "-test.run", "^TestFaults$", "-test.v",
+		"-test.timeout", "0", "-faults.all", "-faults.share", share))
 	text, e := j.text()
 	if e != nil {
 		return record{}, e
@@ -196,13 +225,13 @@ func number(s string) int64 {
 func kills(ctx context.Context, j *job, name string) (record, error) {
 	cmd := j.command(ctx, ".", nil, j.path(), "-bin", j.path()+".bin", "-kills", fmt.Sprint(j.n), "-json",
 		"-seed", fmt.Sprint(1+j.index), "-jobs", "^"+regexp.QuoteMeta(name)+"$")
-	cmd.Stdout = nil
-	out, err := cmd.Output()
-	if err != nil {
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := j.do(cmd); err != nil {
 		return record{}, err
 	}
 	r := record{Figures: map[string]int64{}}
-	if err := json.Unmarshal(out, &r.Figures); err != nil {
+	if err := json.Unmarshal(out.Bytes(), &r.Figures); err != nil {
 		return r, err
 	}
 	r.Done = r.Figures["kills"]
@@ -216,7 +245,7 @@ var (
 
 // target runs a make target and counts the cases in what it prints. One that cannot run here prints why.
 func target(ctx context.Context, j *job, name string) (record, error) {
-	err := j.command(ctx, ".", nil, "make", "--no-print-directory", name).Run()
+	err := j.do(j.command(ctx, ".", nil, "make", "--no-print-directory", name))
 	text, e := j.text()
 	if e != nil {
 		return record{}, e
@@ -255,8 +284,8 @@ var mutantsDone = regexp.MustCompile(`(\d+) mutants in `)
 
 // mutants runs one mutant of every made-up model for each of the count; a model without weights has fewer.
 func mutants(ctx context.Context, j *job) (record, error) {
-	err := j.command(ctx, "test/mutate", nil, j.path(), "-test.run", "^TestMutants$", "-test.v", "-test.timeout", "0",
-		"-mutants", "1", "-seed", fmt.Sprint(1+j.index)).Run()
+	err := j.do(j.command(ctx, "test/mutate", nil, j.path(), "-test.run", "^TestMutants$", "-test.v", "-test.timeout", "0",
+		"-mutants", "1", "-seed", fmt.Sprint(1+j.index)))
 	text, e := j.text()
 	if e != nil {
 		return record{}, e
@@ -270,8 +299,8 @@ func mutants(ctx context.Context, j *job) (record, error) {
 
 // random compares encoders on random sub-blocks of a type.
 func random(ctx context.Context, j *job, typ string) (record, error) {
-	err := j.command(ctx, "quants", nil, j.path(), "-test.run", "^TestRandomParity$", "-test.v", "-test.timeout", "0",
-		"-parity.types", typ, "-parity.subblocks", fmt.Sprint(j.n), "-parity.seed", fmt.Sprint(1+j.index)).Run()
+	err := j.do(j.command(ctx, "quants", nil, j.path(), "-test.run", "^TestRandomParity$", "-test.v", "-test.timeout", "0",
+		"-parity.types", typ, "-parity.subblocks", fmt.Sprint(j.n), "-parity.seed", fmt.Sprint(1+j.index)))
 	text, e := j.text()
 	if err != nil || e != nil {
 		return record{}, fmt.Errorf("seed %d: %w", 1+j.index, cmp.Or(err, e))
@@ -298,14 +327,15 @@ func fuzz(ctx context.Context, j *job, pkg, dir, name string) (record, error) {
 		return record{}, err
 	}
 	for try := 1; ; try++ {
-		err = j.command(ctx, dir, []string{"GOMAXPROCS=1", "GOGC=1000"}, j.path(), "-test.run", "^$",
+		err = j.do(j.command(ctx, dir, []string{"GOMAXPROCS=1", "GOGC=1000"}, j.path(), "-test.run", "^$",
 			"-test.fuzz", "^"+name+"$", "-test.parallel", "1", "-test.fuzztime", fmt.Sprintf("%dx", j.n),
-			"-test.fuzzminimizetime", "1x", "-test.fuzzcachedir", corpus).Run()
+			"-test.fuzzminimizetime", "1x", "-test.fuzzcachedir", corpus))
 		text, e := j.text()
 		if e != nil {
 			return record{}, e
 		}
-		// The fuzzer now and then takes its own time limit for a failure of the target: then there is no input that fails.
+		// The fuzzer now and then takes its own time limit for a failure of the target: then there is no input that
+		// fails.
 		if err != nil && try == 1 && strings.Contains(text, "context deadline exceeded") &&
 			!strings.Contains(text, "testdata/fuzz") {
 			continue

@@ -43,11 +43,11 @@ func tables(steps []*step, s *state, commit string) map[string]string {
 		all[group] = b
 	}
 	table("summary", "what | Steps | Complete | Done | Wanted | Time of a processor | failures | last slice | at commit")
-	table("kills", "command | Kills | Wanted | SIGKILL | SIGTERM | Before | Writing | Names changing | After | Power cuts | "+
-		"Full disks | Rounds with the right bytes | failures")
+	table("kills", "command | Kills | Wanted | SIGKILL | SIGTERM | Before | Writing | Names changing | After | "+
+		"Ended first | Power cuts | Full disks | Rounds with the right bytes | failures | at commit")
 	table("programs", "command | what | Cases passed | Skipped | result | Time | date | at commit")
 	table("parity", "type | Sub-blocks | Wanted | Time | differences | date | at commit")
-	table("fuzz", "package | target | Executions | Wanted | Inputs kept | Time | failures | date | at commit")
+	table("fuzz", "package | target | Executions | Wanted | Guided | Inputs kept | Time | failures | date | at commit")
 	order := []string{}
 	type sum struct {
 		steps, complete int
@@ -61,28 +61,35 @@ func tables(steps []*step, s *state, commit string) map[string]string {
 	for _, p := range steps {
 		t := s.of(p)
 		date, at := "", ""
+		counts := t
+		if last := s.last[p.name]; t.Slices == 0 && last != nil {
+			t, counts, at = *last, record{}, ", older code"
+		}
 		if t.Slices > 0 {
-			date, at = t.Time.Format("2006-01-02"), t.Commit
+			date, at = t.Time.Format("2006-01-02"), t.Commit+at
 		}
 		g := sums[p.group]
 		if g == nil {
 			g = &sum{unit: p.unit}
 			sums[p.group], order = g, append(order, p.group)
 		}
-		g.steps, g.done, g.want, g.seconds = g.steps+1, g.done+min(t.Done, p.want), g.want+p.want, g.seconds+t.Seconds
-		if t.Done >= p.want && t.Failed == 0 {
+		g.steps, g.done, g.want = g.steps+1, g.done+min(counts.Done, p.want), g.want+p.want
+		g.seconds += counts.Processor
+		if counts.Done >= p.want && counts.Failed == 0 {
 			g.complete++
 		}
 		failures := "none"
 		switch {
 		case t.Failed > 0:
 			failures = "**failed**"
-			g.failed++
+			if counts.Failed > 0 {
+				g.failed++
+			}
 		case t.Done == 0:
 			failures = ""
 		}
-		if t.Time.After(g.last.Time) {
-			g.last = t.record
+		if counts.Time.After(g.last.Time) {
+			g.last = counts
 		}
 		row := func(cells ...any) {
 			b := all[p.group]
@@ -98,7 +105,7 @@ func tables(steps []*step, s *state, commit string) map[string]string {
 		switch p.group {
 		case "kills":
 			row(strings.TrimPrefix(p.name, "kills: "), t.Done, p.want, f["sigkill"], f["sigterm"], f["before"], f["writing"],
-				f["names_changing"], f["after"], f["power_cuts"], f["full_disks"], f["rounds"], failures)
+				f["names_changing"], f["after"], f["ended"], f["power_cuts"], f["full_disks"], f["rounds"], failures, at)
 		case "programs":
 			result := failures
 			switch {
@@ -111,10 +118,10 @@ func tables(steps []*step, s *state, commit string) map[string]string {
 			}
 			row("`"+p.name+"`", about(p.name), f["pass"], f["skip"], result, duration(t.Seconds), date, at)
 		case "parity":
-			row(strings.TrimPrefix(p.name, "parity "), t.Done, p.want, duration(t.Seconds), failures, date, at)
+			row(strings.TrimPrefix(p.name, "parity "), t.Done, p.want, duration(t.Processor), failures, date, at)
 		case "fuzz":
 			names := strings.Fields(p.name)
-			row("`"+names[1]+"`", names[2], t.Done, p.want, f["inputs"], duration(t.Seconds), failures, date, at)
+			row("`"+names[1]+"`", names[2], t.Done, p.want, f["guided"], f["inputs"], duration(t.Processor), failures, date, at)
 		}
 	}
 	for _, name := range order {
@@ -142,8 +149,11 @@ func tables(steps []*step, s *state, commit string) map[string]string {
 	for _, p := range steps {
 		if p.name == "faults" {
 			t := s.of(p)
-			texts["faults"] = fmt.Sprintf("%s faults in %d scenes, each at another call or of another kind (%d of %d shares of all "+
-				"of them): %s of the runs failed, and %s were right in spite of the fault.\n", group(t.Figures["faults"]),
+			if last := s.last[p.name]; t.Slices == 0 && last != nil {
+				t = *last
+			}
+			texts["faults"] = fmt.Sprintf("%s faults in %d scenes, each at another call or of another kind (%d of %d shares of "+
+				"all of them): %s of the runs failed, and %s were right in spite of the fault.\n", group(t.Figures["faults"]),
 				t.Figures["scenes"], t.Done, p.want, group(t.Figures["failed runs"]), group(t.Figures["right runs"]))
 		}
 	}
