@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"ggforge/arch/config"
+	"ggforge/arch/diffusion"
 	"ggforge/arch/graph"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -99,6 +100,9 @@ func find(class string) *table.Arch {
 // classHints has, for classes without a language model, a hint about the model to convert instead.
 var classHints = map[string]string{
 	"UltravoxModel": "has no language model of its own: convert the one that text_model_id in its config.json names",
+
+	"CLIPModel": "is " + diffusion.CLIPHint, "CLIPTextModel": "is " + diffusion.CLIPHint,
+	"CLIPTextModelWithProjection": "is " + diffusion.CLIPHint,
 }
 
 // LoadConfig reads config.json. A missing or broken file gives an error of kind

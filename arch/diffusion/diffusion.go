@@ -45,8 +45,9 @@ type Model struct {
 	// Edges are tensors of the first and the last block, which get more bits when a file is quantized.
 	Edges Names
 
-	// Tag is the hub's pipeline tag of most models of the architecture.
-	Tag string
+	// Config: loaders take the settings of some models from the key "config", a JSON object that checkpoints have in the
+	// metadata of the same name.
+	Config bool
 
 	// Reference: the row is one of the reference's.
 	Reference bool
@@ -131,8 +132,30 @@ func find(has map[string]bool, sets func(*Model) [][]string) *Model {
 	return nil
 }
 
-// unknown names the architecture of which most names of a set are there, and the first one that is missing.
+// others are names of tensors of other models that pipelines have, and what to do with their files.
+var others = []struct{ name, what string }{
+	{"text_model.encoder.layers.0.self_attn.q_proj.weight", CLIPHint},
+	{"transformer.resblocks.0.attn.in_proj_weight", CLIPHint},
+	{"encoder.block.0.layer.0.SelfAttention.q.weight", "a T5 text encoder, " + folderHint},
+	{"layers.0.self_attn.q_proj.weight", "a language model or text encoder, " + folderHint},
+	{"decoder.conv_in.weight", "an autoencoder (VAE), of which no file is made: loaders take the safetensors file"},
+	{"decoder.conv1.weight", "an autoencoder (VAE), of which no file is made: loaders take the safetensors file"},
+}
+
+// CLIPHint is what CLIP-L and CLIP-G are, and what to do with them.
+const CLIPHint = "a CLIP text encoder, of which no file is made: loaders of image models take its safetensors file (clip_l, " +
+	"clip_g), and no GGUF file of it"
+
+const folderHint = "which is converted from its folder, with config.json and the tokenizer"
+
+// unknown names another model, or the architecture of which most names of a set are there, and the first one that is
+// missing.
 func unknown(has map[string]bool) error {
+	for _, o := range others {
+		if has[o.name] {
+			return fault.Errorf(fault.Unsupported, "no image or video model, but %s", o.what)
+		}
+	}
 	best, found, missing := "", 0, ""
 	for _, m := range models {
 		for _, set := range slices.Concat(m.Sets, m.More) {

@@ -134,11 +134,27 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestDetectOthers has names of models that pipelines have next to a diffusion model.
+func TestDetectOthers(t *testing.T) {
+	for name, want := range map[string]string{
+		"text_model.encoder.layers.0.self_attn.q_proj.weight": "CLIP",
+		"transformer.resblocks.0.attn.in_proj_weight":         "safetensors",
+		"encoder.block.0.layer.0.SelfAttention.q.weight":      "T5 text encoder, which is converted from its folder",
+		"layers.0.self_attn.q_proj.weight":                    "from its folder",
+		"decoder.conv_in.weight":                              "VAE",
+		"decoder.conv1.weight":                                "VAE",
+	} {
+		if _, err := Detect([]string{"a", name}); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestTable checks what every row has, and that names are unique.
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, m := range All() {
-		if seen[m.Name] || len(m.Keep) == 0 || len(m.Taken) == 0 || !strings.Contains(m.Tag, "-to-") {
+		if seen[m.Name] || len(m.Keep) == 0 || len(m.Taken) == 0 {
 			t.Errorf("%+v", m)
 		}
 		seen[m.Name] = true

@@ -37,7 +37,7 @@ func ExampleDetect() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(m.Name, m.Tag, "of", len(own), "tensors")
+	fmt.Println(m.Name, diffusion.UseOf(m.Name, "").Tag, "of", len(own), "tensors")
 	fmt.Println("float32:", m.F32.Match("head.modulation"), "dimensions:", m.MinDims("head.modulation"))
 	// Output:
 	// wan text-to-video of 3 tensors

@@ -3,7 +3,7 @@ package diffusion
 // models in the order of detection: first the reference's, in its order, then others.
 var models = []Model{
 	{
-		Name: "flux", Reference: true, Tag: "text-to-image",
+		Name: "flux", Reference: true,
 		Sets: [][]string{
 			{"single_transformer_blocks.0.attn.norm_k.weight"},
 			{"double_blocks.0.img_attn.proj.weight"},
@@ -15,7 +15,7 @@ var models = []Model{
 			"LongCat-Image"},
 	},
 	{
-		Name: "sd3", Reference: true, Tag: "text-to-image",
+		Name: "sd3", Reference: true,
 		Sets: [][]string{
 			{"transformer_blocks.0.ff_context.net.0.proj.weight"},
 			{"joint_blocks.0.x_block.attn.qkv.weight"},
@@ -27,7 +27,7 @@ var models = []Model{
 		Taken: []string{"Stable Diffusion 3", "Stable Diffusion 3.5 medium, large"},
 	},
 	{
-		Name: "aura", Reference: true, Tag: "text-to-image",
+		Name: "aura", Reference: true,
 		Sets: [][]string{
 			{"double_layers.3.modX.1.weight"},
 			{"joint_transformer_blocks.3.ff_context.out_projection.weight"},
@@ -39,7 +39,7 @@ var models = []Model{
 		Taken: []string{"AuraFlow"},
 	},
 	{
-		Name: "hidream", Reference: true, Tag: "text-to-image",
+		Name: "hidream", Reference: true,
 		Sets: [][]string{
 			{"caption_projection.0.linear.weight", "double_stream_blocks.0.block.ff_i.shared_experts.w3.weight"},
 		},
@@ -49,7 +49,7 @@ var models = []Model{
 		Taken: []string{"HiDream-I1", "HiDream-E1"},
 	},
 	{
-		Name: "cosmos", Reference: true, Tag: "text-to-image",
+		Name: "cosmos", Reference: true,
 		Sets:    [][]string{{"blocks.0.mlp.layer1.weight", "blocks.0.adaln_modulation_cross_attn.1.weight"}},
 		F32:     Names{"pos_embedder"},
 		Ignored: Names{"_extra_state", "accum_"},
@@ -58,7 +58,7 @@ var models = []Model{
 		Taken: []string{"Cosmos-Predict2", "Anima"},
 	},
 	{
-		Name: "qwen_image", Reference: true, Tag: "text-to-image",
+		Name: "qwen_image", Reference: true,
 		Sets: [][]string{
 			{"time_text_embed.timestep_embedder.linear_2.weight", "transformer_blocks.0.attn.norm_added_q.weight",
 				"transformer_blocks.0.img_mlp.net.0.proj.weight"},
@@ -70,7 +70,7 @@ var models = []Model{
 		Taken: []string{"Qwen-Image", "Qwen-Image-Edit", "Qwen-Image-Layered", "Krea 2"},
 	},
 	{
-		Name: "ltxv", Reference: true, Tag: "image-to-video",
+		Name: "ltxv", Reference: true,
 		Sets: [][]string{
 			{"adaln_single.emb.timestep_embedder.linear_2.weight", "transformer_blocks.27.scale_shift_table",
 				"caption_projection.linear_2.weight"},
@@ -79,12 +79,13 @@ var models = []Model{
 			{"adaln_single.emb.timestep_embedder.linear_2.weight", "transformer_blocks.47.scale_shift_table",
 				"patchify_proj.weight"},
 		},
-		F32:   Names{"scale_shift_table"},
-		Keep:  Names{"adaln_single.", "caption_projection.", "patchify_proj.", "proj_out.", "scale_shift_table"},
-		Taken: []string{"LTX-Video", "LTX-2", "LTX-2.3"},
+		Config: true,
+		F32:    Names{"scale_shift_table"},
+		Keep:   Names{"adaln_single.", "caption_projection.", "patchify_proj.", "proj_out.", "scale_shift_table"},
+		Taken:  []string{"LTX-Video", "LTX-2", "LTX-2.3"},
 	},
 	{
-		Name: "hyvid", Reference: true, FiveDims: true, Tag: "text-to-video",
+		Name: "hyvid", Reference: true, FiveDims: true,
 		Sets: [][]string{
 			{"double_blocks.0.img_attn_proj.weight", "txt_in.individual_token_refiner.blocks.1.self_attn_qkv.weight"},
 		},
@@ -92,7 +93,7 @@ var models = []Model{
 		Taken: []string{"HunyuanVideo", "HunyuanVideo 1.5", "HunyuanImage 2.1", "SkyReels"},
 	},
 	{
-		Name: "wan", Reference: true, FiveDims: true, Tag: "text-to-video",
+		Name: "wan", Reference: true, FiveDims: true,
 		Sets: [][]string{{"blocks.0.self_attn.norm_q.weight", "text_embedding.2.weight", "head.modulation"}},
 		F32: Names{".modulation", ".encoder.padding_tokens", "trainable_cond_mask", "casual_audio_encoder.weights",
 			"casual_audio_encoder.encoder.conv"},
@@ -105,7 +106,7 @@ var models = []Model{
 		Taken: []string{"Wan 2.1 and 2.2: T2V, I2V, FLF2V, VACE, TI2V-5B, Camera, Fun-Control, S2V, Animate"},
 	},
 	{
-		Name: "sdxl", Reference: true, Reshape: true, Tag: "text-to-image",
+		Name: "sdxl", Reference: true, Reshape: true,
 		Sets: [][]string{
 			{"down_blocks.0.downsamplers.0.conv.weight", "add_embedding.linear_1.weight"},
 			{"input_blocks.3.0.op.weight", "input_blocks.6.0.op.weight", "output_blocks.2.2.conv.weight",
@@ -116,7 +117,7 @@ var models = []Model{
 		Taken: []string{"Stable Diffusion XL", "SDXL refiner"},
 	},
 	{
-		Name: "sd1", Reference: true, Reshape: true, Tag: "text-to-image",
+		Name: "sd1", Reference: true, Reshape: true,
 		Sets: [][]string{
 			{"down_blocks.0.downsamplers.0.conv.weight"},
 			{"input_blocks.3.0.op.weight", "input_blocks.6.0.op.weight", "input_blocks.9.0.op.weight",
@@ -126,7 +127,7 @@ var models = []Model{
 		Taken: []string{"Stable Diffusion 1", "Stable Diffusion 2"},
 	},
 	{
-		Name: "lumina2", Reference: true, Tag: "text-to-image",
+		Name: "lumina2", Reference: true,
 		Sets: [][]string{{"cap_embedder.1.weight", "context_refiner.0.attention.qkv.weight"}},
 		F32:  Names{"x_pad_token", "cap_pad_token"},
 		Keep: Names{"t_embedder.", "x_embedder.", "final_layer.", "cap_embedder.", "context_refiner.", "noise_refiner.",
@@ -137,7 +138,7 @@ var models = []Model{
 
 	// Taken by the loaders of calcuis/gguf and, but for mochi, of ChrisColeTech/ComfyUI-GGUF-Loader.
 	{
-		Name: "ideogram4", Tag: "text-to-image",
+		Name: "ideogram4",
 		More: [][]string{
 			{"embed_image_indicator.weight", "input_proj.weight", "layers.0.attention.qkv.weight"},
 			{"embed_image_indicator.weight", "input_proj.weight", "layers.0.adaln_modulation.weight"},
@@ -148,7 +149,7 @@ var models = []Model{
 		Taken: []string{"Ideogram 4"},
 	},
 	{
-		Name: "minimax_h3", Tag: "text-to-video",
+		Name: "minimax_h3",
 		More: [][]string{
 			{"adaln_t_table", "blocks.0.adaln_proj.linear.weight", "audio_patch_proj.weight", "video_patch_proj.weight"},
 		},
@@ -157,7 +158,7 @@ var models = []Model{
 		Taken: []string{"MiniMax-H3"},
 	},
 	{
-		Name: "mochi", Tag: "text-to-video",
+		Name:  "mochi",
 		More:  [][]string{{"t5_yproj.weight", "blocks.0.attn.qkv_x.weight"}},
 		F32:   Names{"pos_frequencies"},
 		Keep:  Names{"t5_yproj.", "t5_y_embedder.", "t_embedder.", "x_embedder.", "pos_frequencies", "final_layer."},

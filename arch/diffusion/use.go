@@ -89,6 +89,9 @@ var uses = []use{
 	{"lumina2", []string{"z-image", "z_image", "zimage"}, Use{textToImage, "Qwen3 4B", "ae.safetensors",
 		"--vae ae.safetensors --llm Qwen3-4B-Q8_0.gguf", "ZImageTransformer2DModel"}},
 	{"lumina2", nil, Use{textToImage, "Gemma 2 2B", "ae.safetensors", "", "Lumina2Transformer2DModel"}},
+	{"ideogram4", nil, Use{Tag: textToImage}},
+	{"minimax_h3", nil, Use{Tag: textToVideo}},
+	{"mochi", nil, Use{Tag: textToVideo}},
 }
 
 // UseOf returns what programs need for a model of an architecture of this package. name is what is known of its name, such
@@ -100,9 +103,6 @@ func UseOf(arch, name string) Use {
 			func(w string) bool { return strings.Contains(name, w) })) {
 			return u.Use
 		}
-	}
-	if m := ByName(arch); m != nil {
-		return Use{Tag: m.Tag}
 	}
 	return Use{}
 }
