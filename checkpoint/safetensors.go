@@ -33,7 +33,7 @@ func (d *Dir) openFolder(open func(safetensors.Folder, string) (*safetensors.Che
 	if err != nil {
 		return nil, err
 	}
-	s := newSafetensors(c.Tensors(), c.Close)
+	var s Store = newSafetensors(c.Tensors(), c.Close)
 	if d.remote != nil {
 		list := c.Tensors()
 		s = newRemoteStore(s, d.remote.set, func(i int) (io.ReaderAt, int64, int64) {
@@ -82,12 +82,13 @@ func (d *Dir) openSafetensors(name string) (*safetensors.File, error) {
 
 // safetensorsStore has safetensors files, memory-mapped or on a server.
 type safetensorsStore struct {
-	tensors []*precision.Tensor
-	close   func() error
+	tensors  []*precision.Tensor
+	close    func() error
+	metadata map[string]string
 }
 
-func newSafetensors(list []*safetensors.Tensor, close func() error) Store {
-	s := &safetensorsStore{make([]*precision.Tensor, len(list)), close}
+func newSafetensors(list []*safetensors.Tensor, close func() error) *safetensorsStore {
+	s := &safetensorsStore{tensors: make([]*precision.Tensor, len(list)), close: close}
 	all := make([]precision.Tensor, len(list))
 	for i, t := range list {
 		all[i] = precision.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, File: t.File(),
@@ -95,6 +96,18 @@ func newSafetensors(list []*safetensors.Tensor, close func() error) Store {
 		s.tensors[i] = &all[i]
 	}
 	return s
+}
+
+// Metadata returns the texts of the header (__metadata__) of a store that StateDict opened from a safetensors file, not to
+// be changed; nil for other stores.
+func Metadata(s Store) map[string]string {
+	switch s := s.(type) {
+	case *remoteStore:
+		return Metadata(s.Store)
+	case *safetensorsStore:
+		return s.metadata
+	}
+	return nil
 }
 
 func (s *safetensorsStore) Tensors() []*precision.Tensor { return s.tensors }

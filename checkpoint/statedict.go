@@ -147,7 +147,9 @@ func (d *Dir) StateDict(name string) (s Store, left []string, err error) {
 			return nil, nil, err
 		}
 		list := asLaidOut(f)
-		return d.ahead(newSafetensors(list, f.Close), list), nil, nil
+		s := newSafetensors(list, f.Close)
+		s.metadata = f.Metadata
+		return d.ahead(s, list), nil, nil
 	}
 	all, _, err := d.Nested(name)
 	if err != nil {

@@ -35,8 +35,11 @@ const shapeKey = "comfy.gguf.orig_shape."
 
 // imageInput is where the weights of an image or video model are.
 type imageInput struct {
-	file   string // in the directory; "" for a folder of the diffusers library
-	folder string // "." for the directory itself, else one of a pipeline
+	file     string            // in the directory; "" for a folder of the diffusers library
+	folder   string            // "." for the directory itself, else one of a pipeline
+	metadata map[string]string // of the file
+	// stored has the checkpoint's tensors by those that are named for the file.
+	stored map[*precision.Tensor]*precision.Tensor
 }
 
 // findImage returns where the weights of an image model are if the directory has one, by the files of the diffusers
@@ -128,6 +131,11 @@ func (j *Job) prepareImage(ctx context.Context) error {
 	if j.options.ModelName != "" {
 		j.metadata.Set("general.name", gguf.String(j.options.ModelName))
 	}
+	if j.Image.Config {
+		if err := j.setConfig(names); err != nil {
+			return err
+		}
+	}
 	if err := j.planImage(); err != nil {
 		return err
 	}
@@ -158,7 +166,33 @@ func (j *Job) openImage() ([]*precision.Tensor, error) {
 				in.folder)
 		}
 	}
-	return store.Tensors(), nil
+	in.metadata = checkpoint.Metadata(store)
+	return addMarks(store.Tensors(), in.metadata)
+}
+
+// configKey is the key, and the metadata of safetensors files, with the settings of a model's parts.
+const configKey = "config"
+
+// setConfig writes the settings that the checkpoint has in its metadata: loaders give them to ComfyUI, which takes those
+// of LTX-2's transformer from there and cannot tell them by the shapes.
+func (j *Job) setConfig(names []string) error {
+	text, ok := j.in.image.metadata[configKey]
+	if !ok {
+		if slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "audio_") }) {
+			j.warnf("the metadata of the checkpoint have no %q, which ComfyUI needs for this model (LTX-2): take the file of "+
+				"its publisher", configKey)
+		}
+		return nil
+	}
+	v, err := pyjson.Parse([]byte(text))
+	if _, ok := v.(*pyjson.Object); err == nil && !ok {
+		err = fmt.Errorf("want an object, found %s", pyjson.Describe(v))
+	}
+	if err != nil {
+		return fault.Errorf(fault.Broken, "%s: metadata %s: %w", j.in.image.file, configKey, err)
+	}
+	j.metadata.Set(configKey, gguf.String(text))
+	return nil
 }
 
 // ownTensors returns the tensors of the diffusion model, by their names without the checkpoint's prefix.
@@ -170,6 +204,7 @@ func (j *Job) ownTensors(stored []*precision.Tensor) []*precision.Tensor {
 	prefix := diffusion.Prefix(names)
 	var own []*precision.Tensor
 	var averages, others []string
+	j.in.image.stored = map[*precision.Tensor]*precision.Tensor{}
 	for _, t := range stored {
 		name, ok := diffusion.Strip(t.Name, prefix)
 		switch {
@@ -177,6 +212,7 @@ func (j *Job) ownTensors(stored []*precision.Tensor) []*precision.Tensor {
 			named := *t
 			named.Name = name
 			own = append(own, &named)
+			j.in.image.stored[&named] = t
 		case strings.HasPrefix(t.Name, diffusion.AveragesPrefix):
 			averages = append(averages, t.Name)
 		default:
@@ -299,6 +335,9 @@ func (j *Job) planWeight(w *precision.Weight) error {
 		return fault.Errorf(fault.Unsupported, "%s: tensor %q: weights in %v are not converted for image models", t.File,
 			t.Name, src.Type())
 	}
+	if src, err = j.withoutPadding(w, src); err != nil {
+		return err
+	}
 	ne := src.NE()
 	if n := gguf.RowLen(ne) * gguf.Rows(ne); m.Reshape && len(ne) > 1 && n >= leastReshaped && n%reshapedRow == 0 &&
 		ne[0]%reshapedRow != 0 {
@@ -317,7 +356,7 @@ func (j *Job) planWeight(w *precision.Weight) error {
 	}
 	for _, part := range w.Tensors {
 		if part != nil {
-			j.reads = append(j.reads, part)
+			j.reads = append(j.reads, j.in.image.stored[part])
 		}
 	}
 	j.Plan = append(j.Plan, Tensor{Name: w.Name, From: t.Name, Type: typ, Source: src})

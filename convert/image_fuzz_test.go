@@ -29,6 +29,18 @@ func FuzzImage(f *testing.F) {
 		imageTensor("scaled_fp8", safetensors.F8_E4M3, 0), imageTensor("k.weight", safetensors.F8_E5M2, 2, 8),
 		imageTensor("k.weight_scale", safetensors.F32, 1), safetensorstest.Tensor{Name: "k.comfy_quant",
 			DType: safetensors.U8, Shape: []int64{25}, Data: []byte(`{"format":"float8_e5m2"} `)})
+	text := func(layer, format string) safetensorstest.Tensor {
+		return safetensorstest.Tensor{Name: layer + ".comfy_quant", DType: safetensors.U8, Shape: []int64{int64(len(format))},
+			Data: []byte(format)}
+	}
+	small("flux", imageTensor("n.weight", safetensors.U8, 2, 8), imageTensor("n.weight_scale", safetensors.F8_E4M3, 128, 4),
+		imageTensor("n.weight_scale_2", safetensors.F32), imageTensor("n.bias", safetensors.BF16, 1),
+		text("n", `{"format":"nvfp4"}`), imageTensor("i.weight", safetensors.I8, 2, 16),
+		imageTensor("i.weight_scale", safetensors.F32, 2, 1),
+		text("i", `{"format":"int8_tensorwise","convrot":true,"convrot_groupsize":16}`))
+	f.Add(safetensorstest.Encode(append([]safetensorstest.Tensor{imageTensor("m.weight", safetensors.F8_E4M3, 2, 32),
+		imageTensor("m.weight_scale", safetensors.U8, 512)}, imageModel(diffusion.ByName("wan"), safetensors.BF16)...),
+		map[string]string{marksKey: `{"layers": {"m": {"format": "mxfp8"}}}`}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
 		in, out := filepath.Join(dir, "in.safetensors"), filepath.Join(dir, "out.gguf")

@@ -261,11 +261,125 @@ func TestImageScales(t *testing.T) {
 		job.Close()
 	}
 	path := filepath.Join(t.TempDir(), "model.safetensors")
-	if err := safetensorstest.Write(path, fluxWith(weight, scale, text(`{"format": "mxfp8"}`)), nil); err != nil {
+	if err := safetensorstest.Write(path, fluxWith(weight, scale, text(`{"format": "fp6"}`)), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Prepare(t.Context(), path, Options{}); !errors.Is(err, fault.Unsupported) {
-		t.Errorf("mxfp8: %v", err)
+	if _, err := Prepare(t.Context(), path, Options{}); !errors.Is(err, fault.Unsupported) ||
+		!strings.Contains(err.Error(), `"fp6"`) {
+		t.Errorf("fp6: %v", err)
+	}
+}
+
+// TestImageMarks converts weights whose formats are in the metadata of the file, with and without the prefix of its
+// tensors, and weights that are padded to whole blocks: rows beyond those of the bias are not written.
+func TestImageMarks(t *testing.T) {
+	named := func(name string, d safetensors.DType, shape ...int64) safetensorstest.Tensor {
+		n := int64(1)
+		for _, s := range shape {
+			n *= s
+		}
+		data := make([]byte, n*int64(d.Bits()/8))
+		for i := range data {
+			data[i] = byte(i%7) + 1
+		}
+		return safetensorstest.Tensor{Name: name, DType: d, Shape: shape, Data: data}
+	}
+	const prefix = "model.diffusion_model."
+	scale := safetensorstest.Tensor{Name: "r.weight_scale", DType: safetensors.F32, Shape: []int64{8, 1},
+		Data: safetensorstest.F32(1, 2, 3, 4, 5, 6, 7, 8)}
+	whole := safetensorstest.Tensor{Name: "n.weight_scale_2", DType: safetensors.F32, Data: safetensorstest.F32(2)}
+	list := fluxWith(named("r.weight", safetensors.I8, 8, 16), scale, named("n.weight", safetensors.U8, 16, 8),
+		named("n.weight_scale", safetensors.F8_E4M3, 128, 4), whole, named("n.bias", safetensors.BF16, 9))
+	for i := range list {
+		list[i].Name = prefix + list[i].Name
+	}
+	for _, layers := range []string{
+		`"model.diffusion_model.r": {"format": "int8_tensorwise", "convrot": true, "convrot_groupsize": 4}, ` +
+			`"model.diffusion_model.n": {"format": "nvfp4"}, "elsewhere": {"format": "?"}`,
+		`"r": {"format": "int8_tensorwise", "convrot": true, "convrot_groupsize": 4}, "n": {"format": "nvfp4"}`,
+	} {
+		path := filepath.Join(t.TempDir(), "model.safetensors")
+		if err := safetensorstest.Write(path, list, map[string]string{marksKey: `{"layers": {` + layers + `}}`}); err != nil {
+			t.Fatal(err)
+		}
+		job, err := Prepare(t.Context(), path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string][]float32{}
+		for _, x := range job.Plan {
+			if n := gguf.Rows(x.Source.NE()); x.Name == "r.weight" || x.Name == "n.weight" {
+				got[x.Name] = make([]float32, n*gguf.RowLen(x.Source.NE()))
+				if err := rows.Decode(x.Source, got[x.Name], new([]byte), 0, n); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if len(job.Plan) != len(fluxWith())+3 || len(got["r.weight"]) != 8*16 || len(got["n.weight"]) != 9*16 {
+			t.Fatalf("%s: %d tensors, %d and %d elements", layers, len(job.Plan), len(got["r.weight"]), len(got["n.weight"]))
+		}
+		// row 1 has codes 3, 4, 5, 6, a scale of 2: the sum of 18, less twice the other end, times 2/2
+		if r := got["r.weight"][16:20]; !slices.Equal(r, []float32{6, 8, 10, 12}) {
+			t.Errorf("%s: %v, want [6 8 10 12]", layers, r)
+		}
+		// codes 0, 1, 0, 2, a scale of 2^-9, twice
+		if n := got["n.weight"][:4]; !slices.Equal(n, []float32{0, 0x1p-9, 0, 0x1p-8}) {
+			t.Errorf("%s: %v", layers, n)
+		}
+		job.Close()
+	}
+	path := filepath.Join(t.TempDir(), "model.safetensors")
+	if err := safetensorstest.Write(path, list, map[string]string{marksKey: `{"layers": []}`}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Prepare(t.Context(), path, Options{}); !errors.Is(err, fault.Broken) ||
+		!strings.Contains(err.Error(), marksKey) {
+		t.Errorf("layers of another kind: %v", err)
+	}
+}
+
+// TestImageConfig writes the settings of LTX-2 from the metadata of the checkpoint, and warns of a file without.
+func TestImageConfig(t *testing.T) {
+	list := append(imageModel(diffusion.ByName("ltxv"), safetensors.BF16),
+		imageTensor("audio_patchify_proj.weight", safetensors.BF16, 4, 4))
+	const text = `{"transformer": {"num_layers": 48, "a": "\u00e4"},  "vae": {}}`
+	for _, c := range []struct {
+		model    []safetensorstest.Tensor
+		metadata map[string]string
+		want     string // the value, or a part of the warning or error
+		kind     error
+	}{
+		{list, map[string]string{configKey: text, "format": "pt"}, text, nil},
+		{list, map[string]string{"format": "pt"}, `have no "config"`, nil},
+		{list[:len(list)-1], nil, "", nil},
+		{fluxWith(), map[string]string{configKey: text}, "", nil},
+		{list, map[string]string{configKey: `[1]`}, "want an object", fault.Broken},
+		{list, map[string]string{configKey: `{"a"`}, "metadata config", fault.Broken},
+	} {
+		path := filepath.Join(t.TempDir(), "model.safetensors")
+		if err := safetensorstest.Write(path, c.model, c.metadata); err != nil {
+			t.Fatal(err)
+		}
+		if c.kind != nil {
+			if _, err := Prepare(t.Context(), path, Options{}); !errors.Is(err, c.kind) ||
+				!strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v: %v", c.metadata, err)
+			}
+			continue
+		}
+		job, out := writeImage(t, path, Options{})
+		s, err := gguf.OpenSet(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(job.Warnings, "\n")
+		if v, ok := s.Metadata().Get(configKey); ok {
+			got, _ = v.Str()
+		}
+		if c.want == text && got != text || !strings.Contains(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%v: %q, want %q", c.metadata, got, c.want)
+		}
+		s.Close()
 	}
 }
 

@@ -586,6 +586,12 @@ func FuzzDecoders(f *testing.F) {
 	f.Add(uint8(4), []byte{20, 16, 40, 40, 2, 1, 1, 1}, uint16(0),
 		[]byte{20, 0, 0, 0, 32, 0, 0, 0, 4, 0, 0, 0, 16, 0, 0, 0, 1, 0, 0, 0})
 	f.Add(uint8(8), []byte{24, 12, 24, 2, 24, 16}, uint16(4+12*33), []byte{})
+	f.Add(uint8(9), []byte{5, 8, 32, 16}, uint16(0), []byte(`{"format": "nvfp4"}`))
+	f.Add(uint8(9), []byte{5, 64, 32, 16}, uint16(1), []byte(`{"format": "mxfp8"}`))
+	f.Add(uint8(9), []byte{5, 32, 5, 1}, uint16(2),
+		[]byte(`{"format":"int8_tensorwise","convrot":1,"convrot_groupsize":16}`))
+	f.Add(uint8(9), []byte{5, 8, 5, 1}, uint16(2), []byte(`{"format":"convrot_w4a4","convrot_groupsize":4}`))
+	f.Add(uint8(9), []byte{5, 9, 2, 3}, uint16(2), []byte(`{"format":"int8_blockwise","group_size":4}`))
 	f.Fuzz(func(t *testing.T, which uint8, dims []byte, bits uint16, data []byte) {
 		next := func() int64 {
 			if len(dims) == 0 {
@@ -608,7 +614,7 @@ func FuzzDecoders(f *testing.F) {
 			"config_groups": settings{"g": settings{"weights": weights}}}
 		var src rows.Source
 		var err error
-		switch which % 9 {
+		switch which % 10 {
 		case 0:
 			src, err = awq([]*Tensor{text(matrix(safetensors.I32)), matrix(safetensors.I32), matrix(safetensors.F16)},
 				config)
@@ -654,6 +660,19 @@ func FuzzDecoders(f *testing.F) {
 		case 8:
 			src, err = gemv([]*Tensor{text(matrix(safetensors.I32)), matrix(safetensors.I32), matrix(safetensors.F16)},
 				config)
+		case 9:
+			types := [...][2]safetensors.DType{{safetensors.U8, safetensors.F8_E4M3}, {safetensors.F8_E4M3, safetensors.U8},
+				{safetensors.I8, safetensors.F32}, {safetensors.F8_E5M2, safetensors.BF16}}[bits%4]
+			w, s := matrix(types[0]), matrix(types[1])
+			describes := text(stored("t", safetensors.U8, int64(len(data))))
+			parts := []*Tensor{comfyCodes: w, comfyText: describes, comfyScale: s, comfyInput: nil}
+			if types[0] == safetensors.U8 {
+				parts[comfyScale2] = stored("s", safetensors.F32)
+			}
+			if bits%8 > 3 {
+				parts[comfyPreScale] = stored("p", safetensors.F16, next())
+			}
+			src, err = comfy(parts, nil)
 		}
 		if err != nil || src == nil {
 			return

@@ -5,6 +5,7 @@
 package precision
 
 import (
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -77,8 +78,8 @@ func (w *Weight) Scheme() string {
 // Decoded reports whether Source can decode the weight's scheme.
 func (w *Weight) Decoded() bool { return w.scheme == nil || w.scheme.source != nil }
 
-// Source returns the weight's rows, valid until its checkpoint is closed. A scheme without a decoder gives an error of
-// kind fault.Unsupported.
+// Source returns the weight's rows, valid until its checkpoint is closed. A scheme or a format without a decoder gives an
+// error of kind fault.Unsupported.
 func (w *Weight) Source() (rows.Source, error) {
 	first := w.First()
 	switch {
@@ -93,7 +94,11 @@ func (w *Weight) Source() (rows.Source, error) {
 	}
 	src, err := w.scheme.source(w.Tensors, w.settings)
 	if err != nil {
-		return nil, fault.Errorf(fault.Broken, "%s: tensor %q: %w", first.File, first.Name, err)
+		kind := fault.Broken
+		if errors.Is(err, fault.Unsupported) {
+			kind = fault.Unsupported
+		}
+		return nil, fault.Errorf(kind, "%s: tensor %q: %w", first.File, first.Name, err)
 	}
 	return src, nil
 }

@@ -71,11 +71,10 @@ var schemes = []scheme{
 		may("weight_g_idx", i32)}, as: "weight", place: afterAll, source: packedInts},
 
 	// ComfyUI's: a text next to a weight names its format
-	{name: "comfy_quant", parts: []part{need("weight", f8), need("comfy_quant", u8), need("weight_scale", scales),
-		may("input_scale", floats)}, as: "weight", float8: true, holds: isComfyFloat8, source: comfyFloat8},
-	{name: "comfy_quant", why: "of its formats float8_e4m3fn and float8_e5m2 with one scale are",
-		parts: []part{need("weight", nil), need("comfy_quant", u8), may("weight_scale", nil),
-			may("weight_scale_2", nil), may("input_scale", nil), may("pre_quant_scale", nil)}, as: "weight"},
+	{name: "comfy_quant", parts: []part{comfyCodes: need("weight", nil), comfyText: need("comfy_quant", u8),
+		comfyScale: may("weight_scale", nil), comfyScale2: may("weight_scale_2", nil),
+		comfyPreScale: may("pre_quant_scale", nil), comfyInput: may("input_scale", nil)}, as: "weight", float8: true,
+		source: comfy},
 	{name: "fp8", parts: []part{need("weight", f8), need("scale_weight", scales), may("scale_input", floats)},
 		as: "weight", float8: true, source: weightScaled},
 
@@ -140,7 +139,7 @@ var schemes = []scheme{
 var leftovers = []string{".input_scale", ".output_scale", ".k_scale", ".v_scale", ".q_scale", ".prob_output_scale",
 	".kv_scale", ".activation_scale",
 	"_activation_scale", ".qscale_act", ".input_zero_point", ".output_zero_point", ".input_scale_ub",
-	".input_global_scale", ".scale_input", "scaled_fp8"}
+	".input_global_scale", ".scale_input", "scaled_fp8", ".comfy_quant"}
 
 // leftover reports whether t, which is no part of a weight, matches leftovers or is the scale of a missing weight.
 func leftover(t *Tensor, byName map[string]*Tensor) bool {
