@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"ggforge/arch/diffusion"
 	"ggforge/arch/graph"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -66,6 +67,10 @@ func (b *builder) unsupported(what string, x any) {
 // that is not understood, is refused with an error of kind fault.Unsupported: a wrong graph gives plausible numbers.
 func New(m *model.Model) (*Model, error) {
 	arch := m.Architecture()
+	if diffusion.Has(arch) {
+		return nil, fault.Errorf(fault.Unsupported, "%s: image and video models (%s) have no graph here, so no text can go "+
+			"through them; ggtool quality measures the errors of weights", m.Path, arch)
+	}
 	g := graph.Of(arch)
 	if g == nil {
 		return nil, fault.Errorf(fault.Unsupported,

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bytes"
+	"encoding/binary"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"ggforge/gguf"
+	"ggforge/imatrix/imatrixtest"
 )
 
 // imageFile writes a small image model.
@@ -83,4 +87,56 @@ func TestImageModel(t *testing.T) {
 		run(4, why, append(args, in, filepath.Join(out, "x.gguf"), "Q4_K_M")...)
 	}
 	run(4, "has no rules for image and video models (flux): want one of", in, filepath.Join(out, "x.gguf"), "IQ4_XS")
+}
+
+// TestImageMatrix quantizes an image model with importance matrices of other programs: entries apply by the tensors'
+// names, and a matrix of which none does is refused.
+func TestImageMatrix(t *testing.T) {
+	in, run, out := imageFile(t), expecting(t), t.TempDir()
+	matrix := func(file string, names ...string) string {
+		var x []imatrixtest.Tensor
+		for _, name := range names {
+			var sums []byte
+			for i := range 256 {
+				sums = binary.LittleEndian.AppendUint32(sums, math.Float32bits(float32(1+i%9*i%9)))
+			}
+			x = append(x, imatrixtest.Tensor{Name: name + ".in_sum2", Type: gguf.TypeF32, NE: []int64{256, 1}, Data: sums},
+				imatrixtest.Tensor{Name: name + ".counts", Type: gguf.TypeF32, NE: []int64{1, 1},
+					Data: binary.LittleEndian.AppendUint32(nil, math.Float32bits(8))})
+		}
+		path := filepath.Join(out, file)
+		m := gguf.Metadata{{Key: "general.type", Value: gguf.String("imatrix")},
+			{Key: "imatrix.datasets", Value: gguf.Strings([]string{"images"})},
+			{Key: "imatrix.chunk_count", Value: gguf.Uint32(8)}, {Key: "imatrix.chunk_size", Value: gguf.Uint32(1)}}
+		if err := os.WriteFile(path, imatrixtest.Encode(m, x), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	read := func(name string) *gguf.File {
+		f, err := gguf.Open(filepath.Join(out, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	own := matrix("own.gguf", "double_blocks.0.img_attn.proj.weight", "single_blocks.0.linear1.weight")
+	run(0, "", in, filepath.Join(out, "plain.gguf"), "Q4_K_S")
+	run(0, "", "--imatrix", own, in, filepath.Join(out, "with.gguf"), "Q4_K_S")
+	run(0, "", "--imatrix", own, "--like", "Q4_K_S", in, filepath.Join(out, "like.gguf"), "Q4_K_S")
+	plain, with := read("plain.gguf"), read("with.gguf")
+	for i := range plain.Tensors {
+		a, b := plain.Data(&plain.Tensors[i]), with.Data(&with.Tensors[i])
+		name := plain.Tensors[i].Name
+		if same, want := bytes.Equal(a, b), !strings.Contains(name, "proj.") && !strings.Contains(name,
+			"linear1."); same != want {
+			t.Errorf("%s: same bytes with the matrix: %t, want %t", name, same, want)
+		}
+	}
+	if v, ok := with.Metadata.Get("quantize.imatrix.entries_count"); !ok || v.Short() != "2" {
+		t.Errorf("entries: %v", v)
+	}
+	run(5, "", "--imatrix", matrix("other.gguf", "blk.0.ffn_up.weight"), in, filepath.Join(out, "x.gguf"), "Q4_K_S")
+	run(2, "", "--effort", "high", in, filepath.Join(out, "x.gguf"), "Q4_K_S")
 }
