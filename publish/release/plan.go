@@ -37,9 +37,9 @@ type Plan struct {
 type Output struct {
 	Type  string  `plan:"type" need:"true" doc:"a type of ggquant, such as Q4_K_M"`
 	Name  string  `plan:"name" doc:"the encoding in the file's name, if it is not the type: letters, digits and underscores"`
-	BPW   float64 `plan:"bpw" doc:"choose the types of tensors for the least predicted loss at this many bits per weight"`
-	Size  Size    `plan:"size" doc:"choose the types of tensors for the least predicted loss in files of this many bytes"`
-	Like  string  `plan:"like" doc:"choose the types of tensors for the least predicted loss at the size of this type"`
+	BPW   float64 `plan:"bpw" doc:"choose the types of tensors for the least predicted loss at this many bits per weight; of image and video models, for the least error of weights"`
+	Size  Size    `plan:"size" doc:"choose the types of tensors for the least predicted loss in files of this many bytes; of image and video models, for the least error of weights"`
+	Like  string  `plan:"like" doc:"choose the types of tensors for the least predicted loss at the size of this type; of image and video models, for the least error of weights"`
 	KLD   float64 `plan:"kld" doc:"choose the smallest types with at most this KL divergence, in nats per token"`
 	Types string  `plan:"types" doc:"the types to choose from, separated by commas"`
 

@@ -140,9 +140,8 @@ func Prepare(ctx context.Context, p *Plan, opt Options) (_ *Release, err error) 
 			r.Close()
 		}
 	}()
-	for _, prepare := range []func(context.Context) error{r.checkApart, r.readInputs, r.checkTemplates, r.tokenize,
-		r.addSteps,
-		r.checkPaths, r.hashInputs, r.share, r.checkDone} {
+	for _, prepare := range []func(context.Context) error{r.checkApart, r.checkTargets, r.readInputs, r.checkTemplates,
+		r.tokenize, r.addSteps, r.checkPaths, r.hashInputs, r.share, r.checkDone} {
 		if err := prepare(ctx); err != nil {
 			return nil, err
 		}

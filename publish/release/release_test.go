@@ -51,7 +51,7 @@ func TestPlan(t *testing.T) {
 		"source: x\noutputs: [" + strings.Repeat("Q8_0,", 300) + "]":                                "300 outputs",
 		"source: x\noutput: o\noutputs:\n- Q8_0\n- Q9_0":                                            `p, line 5: output Q9_0: unknown type "Q9_0"`,
 		"source: x\noutput: o\noutputs:\n- {type: Q4_0, bpw: 3, kld: 1}":                            "only one of bpw",
-		"source: x\noutput: o\noutputs:\n- {type: Q4_0, bpw: 3}":                                    "want calibration.text",
+		"source: x\noutput: o\noutputs:\n- {type: Q4_0, kld: 0.1}":                                  "want calibration.text",
 		"source: x\noutput: o\noutputs:\n- {type: Q4_0, types: Q4_0}":                               "types goes with",
 		"source: x\noutput: o\noutputs:\n- {type: Q4_0, name: a-b}":                                 "letters, digits and underscores",
 		"source: x\noutput: o\nsplit: 1G\ncalibration: {text: t}\noutputs:\n- {type: Q4_0, bpw: 3}": "want no split",

@@ -1,10 +1,12 @@
 package release
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	"ggforge/arch/diffusion"
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/internal/text/nearest"
@@ -105,8 +107,8 @@ func (p *Plan) resolveOutput(r *resolved, o *Output, limits *string) error {
 	case n == 0 && o.Types != "":
 		return fail("types goes with one of bpw, size, like and kld")
 	case n == 0:
-	case p.Calibration == nil || p.Calibration.Text == "":
-		return fail("types of tensors are chosen by a text: want calibration.text")
+	case o.KLD > 0 && !p.calibrated():
+		return fail("the divergence of outputs is that over a text: want calibration.text")
 	case p.Split > 0:
 		return fail("types of tensors cannot be chosen for shards: want no split")
 	case *limits != "" && o.Types != "" && o.Types != *limits:
@@ -125,6 +127,24 @@ func (p *Plan) resolveOutput(r *resolved, o *Output, limits *string) error {
 		return fail("name is %q, want at most 16 letters, digits and underscores", o.Name)
 	}
 	r.recipes, r.like = append(r.recipes, main), append(r.like, like)
+	return nil
+}
+
+// calibrated reports whether there is a calibration text.
+func (p *Plan) calibrated() bool { return p.Calibration != nil && p.Calibration.Text != "" }
+
+// checkTargets refuses outputs whose types cannot be chosen: by a text, of which a language model needs one, or by errors
+// of weights, as those of image and video models.
+func (r *Release) checkTargets(context.Context) error {
+	if r.plan.calibrated() || diffusion.Has(r.source.Metadata.Architecture()) {
+		return nil
+	}
+	for i := range r.plan.Outputs {
+		if o := &r.plan.Outputs[i]; o.choosesTypes() {
+			return fault.Errorf(fault.Usage, "%s: types of tensors are chosen by a text: want calibration.text",
+				r.plan.place(o))
+		}
+	}
 	return nil
 }
 
