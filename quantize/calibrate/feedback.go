@@ -235,7 +235,7 @@ func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v 
 	room := feedbackPool.Get().(*feedbackRoom)
 	defer feedbackPool.Put(room)
 	add, e := make([]float32, rows*ld), make([]float32, rows*visitColumns) // by places
-	y, l := make([]float32, rows*n), buffer.Resize(&room.l, visitColumns*blockStride)
+	l := buffer.Resize(&room.l, visitColumns*blockStride)
 	for len(room.states) < len(scratches) {
 		room.states = append(room.states, &feedbackState{}) // each by itself: large objects begin with pages
 	}
@@ -263,10 +263,7 @@ func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v 
 			s, from := &scratches[worker], i*tile
 			count := min(tile, at-from)
 			s.right.PackRight(b.l[from*n+at:], n, count, w)
-			gemm.Multiply(&s.scratch, y[from:], n, &left, &s.right, count)
-			for r := range rows {
-				vecmath.Add(add[r*ld+from:][:count], y[r*n+from:][:count])
-			}
+			gemm.MultiplyAdd(&s.scratch, add[from:], ld, &left, &s.right, count)
 			return nil
 		}); err != nil {
 			return err

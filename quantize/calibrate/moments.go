@@ -140,15 +140,14 @@ func (in *MomentSums) flush(ctx context.Context) error {
 		}
 		s, a, b := &in.scratches[worker], row*tile, i*tile
 		rows, columns := min(tile, n-a), min(tile, n-b)
-		y := buffer.Resize(&s.y, rows*columns)
-		if row == i {
-			gemm.MultiplyLower(&s.scratch, y, columns, &p.left[row], &p.right[i])
-		} else {
-			gemm.Multiply(&s.scratch, y, columns, &p.left[row], &p.right[i], columns)
+		if row != i {
+			gemm.MultiplyAdd(&s.scratch, in.h[a*n+b:], n, &p.left[row], &p.right[i], columns)
+			return nil
 		}
+		y := buffer.Resize(&s.y, rows*columns)
+		gemm.MultiplyLower(&s.scratch, y, columns, &p.left[row], &p.right[i])
 		for r := range rows {
-			k := min(columns, a+r+1-b)
-			vecmath.Add(in.h[(a+r)*n+b:][:k], y[r*columns:][:k])
+			vecmath.Add(in.h[(a+r)*n+b:][:r+1], y[r*columns:][:r+1])
 		}
 		return nil
 	})

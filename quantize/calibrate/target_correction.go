@@ -79,13 +79,15 @@ func (s *CrossMoments) flush(ctx context.Context) error {
 	err := parallel.For(ctx, len(s.scratches), tiles*tiles, func(i, worker int) error {
 		r, a, b := &s.scratches[worker], i/tiles*tile, i%tiles*tile
 		rows, columns := min(tile, n-a), min(tile, n-b)
+		if !second {
+			gemm.MultiplyAdd(&r.scratch, s.d[a*n+b:], n, &p.left[i/tiles], &p.right[i%tiles], columns)
+			return nil
+		}
 		y := buffer.Resize(&r.y, rows*columns)
 		gemm.Multiply(&r.scratch, y, columns, &p.left[i/tiles], &p.right[i%tiles], columns)
 		for k := range rows {
 			vecmath.Add(s.d[(a+k)*n+b:][:columns], y[k*columns:][:columns])
-			if second {
-				vecmath.Add(s.half[(a+k)*n+b:][:columns], y[k*columns:][:columns])
-			}
+			vecmath.Add(s.half[(a+k)*n+b:][:columns], y[k*columns:][:columns])
 		}
 		return nil
 	})

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"ggforge/internal/kernel/vecmath"
 )
 
 // with runs f with each kernel of this machine.
@@ -112,6 +115,39 @@ func TestMultiply(t *testing.T) {
 			}
 			if err := same(c, rows, x, tokens, cut, rows, n); err != nil {
 				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestMultiplyFewer checks products of the first columns of the left side: there are fewer on the right.
+func TestMultiplyFewer(t *testing.T) {
+	with(t, func(t *testing.T, _ string) {
+		const tokens, rows, k = 7, 8, 2100
+		x := random(tokens*k, 5)
+		for _, n := range []int{1, 16, 40, 192, 1024, 1030, 1200, 2048, 2049} {
+			w := random(rows*n, 6)
+			var xp, wp Panels
+			xp.Pack(x, k, tokens, k)
+			wp.PackRight(w, n, rows, n)
+			c := make([]float32, tokens*rows)
+			Multiply(new(Scratch), c, rows, &xp, &wp, rows)
+			cut := make([]float32, 0, tokens*n)
+			for r := range tokens {
+				cut = append(cut, x[r*k:][:n]...)
+			}
+			if err := same(c, rows, cut, tokens, w, rows, n); err != nil {
+				t.Fatal(err)
+			}
+			if n > Run {
+				continue
+			}
+			sums := random(tokens*rows, 9)
+			want := slices.Clone(sums)
+			vecmath.Add(want, c)
+			MultiplyAdd(new(Scratch), sums, rows, &xp, &wp, rows)
+			if !slices.Equal(sums, want) {
+				t.Fatalf("%d columns: added, a product is not what it is by itself", n)
 			}
 		}
 	})
@@ -238,29 +274,5 @@ func BenchmarkKernel(b *testing.B) {
 			}
 			b.ReportMetric(2*float64(Run*kern.mr*kern.nr)*float64(b.N)/1e9/b.Elapsed().Seconds(), "GFLOP/s")
 		})
-	}
-}
-
-// TestFewerColumns checks that w may have fewer columns than x, whole runs.
-func TestFewerColumns(t *testing.T) {
-	const rows, columns, long = 7, 9, Run + 80
-	x, w := make([]float32, rows*long), make([]float32, columns*Run)
-	for i := range x {
-		x[i] = float32(i%17) - 8
-	}
-	for i := range w {
-		w[i] = float32(i%13) - 6
-	}
-	var left, right Panels
-	left.Pack(x, long, rows, long)
-	right.PackRight(w, Run, columns, Run)
-	got := make([]float32, rows*columns)
-	Multiply(new(Scratch), got, columns, &left, &right, columns)
-	for r := range rows {
-		for c := range columns {
-			if want := Dot(x[r*long:][:Run], w[c*Run:][:Run]); got[r*columns+c] != want {
-				t.Fatalf("row %d, column %d: %v, want %v", r, c, got[r*columns+c], want)
-			}
-		}
 	}
 }

@@ -4,8 +4,12 @@ package gemm
 
 import "ggforge/internal/kernel/vecmath"
 
-// sums are the results of a kernel: of 3 tokens with 4 rows of weights each. The last 4 are not used.
-type sums [4 * 4]float32
+// sums has the results of a kernel: of 3 tokens with 4 rows of weights each. The last 4 are not used. parts is room for
+// the sums of passes, which would be cleared in each call if a kernel had it on its stack.
+type sums struct {
+	of    [4 * 4]float32
+	parts [144]float32
+}
 
 // kernel multiplies panels.
 type kernel struct {
@@ -36,7 +40,7 @@ func plainDots(out *sums, x, w []float32) {
 		}
 	}
 	for i := range parts {
-		out[i] = tree(&parts[i])
+		out.of[i] = tree(&parts[i])
 	}
 }
 
@@ -52,7 +56,7 @@ func Implementation() string { return active.name }
 //go:noinline
 func put(c []float32, ldc int, from *sums, rows, columns int, add bool) {
 	for t := range rows {
-		s := (*[4]float32)(from[4*t:])
+		s := (*[4]float32)(from.of[4*t:])
 		if columns == len(s) {
 			row := (*[4]float32)(c[t*ldc:])
 			if !add {
@@ -63,6 +67,17 @@ func put(c []float32, ldc int, from *sums, rows, columns int, add bool) {
 			row[1] += s[1]
 			row[2] += s[2]
 			row[3] += s[3]
+			continue
+		}
+		if columns == len(s)-1 { // as wide as panels of 3 rows: without a call for so few
+			row := (*[3]float32)(c[t*ldc:])
+			if add {
+				row[0] += s[0]
+				row[1] += s[1]
+				row[2] += s[2]
+			} else {
+				row[0], row[1], row[2] = s[0], s[1], s[2]
+			}
 			continue
 		}
 		row, left := c[t*ldc:][:columns], s[:columns]

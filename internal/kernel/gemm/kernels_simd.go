@@ -10,10 +10,10 @@ import "simd/archsimd"
 //
 //go:noinline
 func dots4(out *sums, x, w []float32) {
-	var parts [4][36]float32
+	parts := &out.parts
 	nx, nw := len(x)/4, len(w)/4
-	for i := range parts {
-		x, w, part := x[i*nx:][:nx], w[i*nw:][:nw], &parts[i]
+	for i := range 4 {
+		x, w, part := x[i*nx:][:nx], w[i*nw:][:nw], (*[36]float32)(parts[36*i:])
 		var c00 archsimd.Float32x4
 		var c01 archsimd.Float32x4
 		var c02 archsimd.Float32x4
@@ -194,8 +194,8 @@ func dots4(out *sums, x, w []float32) {
 		c21.StoreArray((*[4]float32)(part[28:]))
 		c22.StoreArray((*[4]float32)(part[32:]))
 	}
-	four(fold4(parts[0][0:], parts[1][0:], parts[2][0:], parts[3][0:]), fold4(parts[0][4:], parts[1][4:], parts[2][4:], parts[3][4:]), fold4(parts[0][8:], parts[1][8:], parts[2][8:], parts[3][8:]), fold4(parts[0][8:], parts[1][8:], parts[2][8:], parts[3][8:])).StoreArray((*[4]float32)(out[0:]))
-	four(fold4(parts[0][12:], parts[1][12:], parts[2][12:], parts[3][12:]), fold4(parts[0][16:], parts[1][16:], parts[2][16:], parts[3][16:]), fold4(parts[0][20:], parts[1][20:], parts[2][20:], parts[3][20:]), fold4(parts[0][20:], parts[1][20:], parts[2][20:], parts[3][20:])).StoreArray((*[4]float32)(out[4:]))
-	four(fold4(parts[0][24:], parts[1][24:], parts[2][24:], parts[3][24:]), fold4(parts[0][28:], parts[1][28:], parts[2][28:], parts[3][28:]), fold4(parts[0][32:], parts[1][32:], parts[2][32:], parts[3][32:]), fold4(parts[0][32:], parts[1][32:], parts[2][32:], parts[3][32:])).StoreArray((*[4]float32)(out[8:]))
+	four(fold4(parts[0:], parts[36:], parts[72:], parts[108:]), fold4(parts[4:], parts[40:], parts[76:], parts[112:]), fold4(parts[8:], parts[44:], parts[80:], parts[116:]), fold4(parts[8:], parts[44:], parts[80:], parts[116:])).StoreArray((*[4]float32)(out.of[0:]))
+	four(fold4(parts[12:], parts[48:], parts[84:], parts[120:]), fold4(parts[16:], parts[52:], parts[88:], parts[124:]), fold4(parts[20:], parts[56:], parts[92:], parts[128:]), fold4(parts[20:], parts[56:], parts[92:], parts[128:])).StoreArray((*[4]float32)(out.of[4:]))
+	four(fold4(parts[24:], parts[60:], parts[96:], parts[132:]), fold4(parts[28:], parts[64:], parts[100:], parts[136:]), fold4(parts[32:], parts[68:], parts[104:], parts[140:]), fold4(parts[32:], parts[68:], parts[104:], parts[140:])).StoreArray((*[4]float32)(out.of[8:]))
 	clearUpper()
 }

@@ -222,7 +222,7 @@ func dots16(out *sums, x, w []float32) {
 	r0 := quarters(c00, c01, c02, c03)
 	r1 := quarters(c10, c11, c12, c13)
 	r2 := quarters(c20, c21, c22, c23)
-	rows(r0, r1, r2).StoreArray((*[16]float32)(out))
+	rows(r0, r1, r2).StoreArray(&out.of)
 	clearUpper()
 }
 
@@ -230,10 +230,10 @@ func dots16(out *sums, x, w []float32) {
 //
 //go:noinline
 func dots8(out *sums, x, w []float32) {
-	var parts [2][72]float32
+	parts := &out.parts
 	nx, nw := len(x)/2, len(w)/2
-	for i := range parts {
-		x, w, part := x[i*nx:][:nx], w[i*nw:][:nw], &parts[i]
+	for i := range 2 {
+		x, w, part := x[i*nx:][:nx], w[i*nw:][:nw], (*[72]float32)(parts[72*i:])
 		var c00 archsimd.Float32x8
 		var c01 archsimd.Float32x8
 		var c02 archsimd.Float32x8
@@ -414,8 +414,8 @@ func dots8(out *sums, x, w []float32) {
 		c21.StoreArray((*[8]float32)(part[56:]))
 		c22.StoreArray((*[8]float32)(part[64:]))
 	}
-	four(fold8(parts[0][0:], parts[1][0:]), fold8(parts[0][8:], parts[1][8:]), fold8(parts[0][16:], parts[1][16:]), fold8(parts[0][16:], parts[1][16:])).StoreArray((*[4]float32)(out[0:]))
-	four(fold8(parts[0][24:], parts[1][24:]), fold8(parts[0][32:], parts[1][32:]), fold8(parts[0][40:], parts[1][40:]), fold8(parts[0][40:], parts[1][40:])).StoreArray((*[4]float32)(out[4:]))
-	four(fold8(parts[0][48:], parts[1][48:]), fold8(parts[0][56:], parts[1][56:]), fold8(parts[0][64:], parts[1][64:]), fold8(parts[0][64:], parts[1][64:])).StoreArray((*[4]float32)(out[8:]))
+	four(fold8(parts[0:], parts[72:]), fold8(parts[8:], parts[80:]), fold8(parts[16:], parts[88:]), fold8(parts[16:], parts[88:])).StoreArray((*[4]float32)(out.of[0:]))
+	four(fold8(parts[24:], parts[96:]), fold8(parts[32:], parts[104:]), fold8(parts[40:], parts[112:]), fold8(parts[40:], parts[112:])).StoreArray((*[4]float32)(out.of[4:]))
+	four(fold8(parts[48:], parts[120:]), fold8(parts[56:], parts[128:]), fold8(parts[64:], parts[136:]), fold8(parts[64:], parts[136:])).StoreArray((*[4]float32)(out.of[8:]))
 	clearUpper()
 }

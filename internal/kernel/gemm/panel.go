@@ -119,10 +119,16 @@ type Scratch struct {
 }
 
 // Multiply sets c, of rows that are ldc apart, to the product of x and the transpose of
-// the first rows of w. x may have fewer columns than w, and w fewer than x, but then a
-// multiple of Run: the others do not count.
+// the first rows of w. x may have fewer columns than w, and w fewer than x: the others do
+// not count, but in x they have to be finite up to a multiple of 16.
 func Multiply(s *Scratch, c []float32, ldc int, x, w *Panels, rows int) {
 	s.multiply(c, ldc, x, 0, w, rows, min(x.k, w.k), false)
+}
+
+// MultiplyAdd is Multiply for a product that is added to c. Of sums over at most Run values the bits are those of
+// adding what Multiply sets.
+func MultiplyAdd(s *Scratch, c []float32, ldc int, x, w *Panels, rows int) {
+	s.multiply(c, ldc, x, 0, w, rows, min(x.k, w.k), true)
 }
 
 // MultiplyLower is Multiply for all rows of w, of which only the lower triangle of c, its diagonal included, is needed:
@@ -145,15 +151,18 @@ const together = 48
 func (s *Scratch) multiply(c []float32, ldc int, x *Panels, x0 int, w *Panels, rows, n int, add bool) {
 	kernel := x.kernel
 	mr, nr := kernel.mr, kernel.nr
+	apart, wapart := x.stride()*mr, w.stride()*nr // of panels
 	for from := 0; from < n; from += Run {
 		// values of the run in each panel; the kernel takes the smaller number
 		nx, nw := min(x.stride()-x0-from, Run)*mr, min(w.stride()-from, Run)*nr
+		add := add || x0+from > 0
 		for t0 := 0; t0 < x.rows; t0 += together {
-			for r := 0; r < rows; r += nr {
-				ws := w.data[r*w.stride()+from*nr:][:nw]
-				for t := t0; t < min(t0+together, x.rows); t += mr {
-					kernel.dots(&s.sums, x.data[t*x.stride()+(x0+from)*mr:][:nx], ws)
-					put(c[t*ldc+r:], ldc, &s.sums, min(mr, x.rows-t), min(nr, rows-r), add || x0+from > 0)
+			end := min(t0+together, x.rows)
+			for r, wat := 0, from*nr; r < rows; r, wat = r+nr, wat+wapart {
+				ws, columns := w.data[wat:][:nw], min(nr, rows-r)
+				for t, xat := t0, t0*x.stride()+(x0+from)*mr; t < end; t, xat = t+mr, xat+apart {
+					kernel.dots(&s.sums, x.data[xat:][:nx], ws)
+					put(c[t*ldc+r:], ldc, &s.sums, min(mr, x.rows-t), columns, add)
 				}
 			}
 		}

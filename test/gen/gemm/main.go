@@ -52,8 +52,9 @@ func (s shape) write(p func(string, ...any)) {
 		s.lanes, s.lanes, s.lanes)
 	passes := 16 / s.lanes
 	if passes > 1 {
-		p("var parts [%d][%d]float32\nnx, nw := len(x)/%d, len(w)/%d", passes, s.mr*s.nr*s.lanes, passes, passes)
-		p("for i := range parts {\nx, w, part := x[i*nx:][:nx], w[i*nw:][:nw], &parts[i]")
+		p("parts := &out.parts\nnx, nw := len(x)/%d, len(w)/%d", passes, passes)
+		p("for i := range %d {\nx, w, part := x[i*nx:][:nx], w[i*nw:][:nw], (*[%d]float32)(parts[%d*i:])", passes,
+			s.mr*s.nr*s.lanes, s.mr*s.nr*s.lanes)
 	}
 	for t := range s.mr {
 		for r := range s.nr {
@@ -74,7 +75,7 @@ func (s shape) write(p func(string, ...any)) {
 		for t := range s.mr {
 			p("r%d := quarters(c%d0, c%d1, c%d2, c%d3)", t, t, t, t, t)
 		}
-		p("rows(r0, r1, r2).StoreArray((*[16]float32)(out))")
+		p("rows(r0, r1, r2).StoreArray(&out.of)")
 	} else {
 		s.fold(p)
 	}
@@ -86,14 +87,14 @@ func (s shape) fold(p func(string, ...any)) {
 	for t := range s.mr {
 		var v [4]string
 		for r := range v { // a row too many is computed twice
-			at := (t*s.nr + min(r, s.nr-1)) * s.lanes
+			at, pass := (t*s.nr+min(r, s.nr-1))*s.lanes, s.mr*s.nr*s.lanes
 			if s.lanes == 8 {
-				v[r] = fmt.Sprintf("fold8(parts[0][%d:], parts[1][%d:])", at, at)
+				v[r] = fmt.Sprintf("fold8(parts[%d:], parts[%d:])", at, at+pass)
 			} else {
-				v[r] = fmt.Sprintf("fold4(parts[0][%d:], parts[1][%d:], parts[2][%d:], parts[3][%d:])", at, at, at, at)
+				v[r] = fmt.Sprintf("fold4(parts[%d:], parts[%d:], parts[%d:], parts[%d:])", at, at+pass, at+2*pass, at+3*pass)
 			}
 		}
-		p("four(%s, %s, %s, %s).StoreArray((*[4]float32)(out[%d:]))", v[0], v[1], v[2], v[3], 4*t)
+		p("four(%s, %s, %s, %s).StoreArray((*[4]float32)(out.of[%d:]))", v[0], v[1], v[2], v[3], 4*t)
 	}
 }
 
