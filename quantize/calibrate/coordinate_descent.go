@@ -57,12 +57,19 @@ type CoordinateDescent struct {
 	v, g, e   []float32     // of a batch: values, gradients, room
 	blocks    []parts.Block // of a batch, twice
 	moves     []moves       // of a batch
+	sizes     []size        // of the sub-blocks of a batch
 }
 
 // moves are the changes of a row in a visit: columns, and steps as float32 bits.
 type moves struct {
 	at    []int32
 	steps []uint32
+}
+
+// size is what scaleStep needs of a sub-block's levels u alone, as long as they stay: uᵀHu, and uᵀH times ones.
+type size struct {
+	uu, uo float64
+	known  bool
 }
 
 // neighbours are the moments among the columns of a visit, and their sums by sub-block.
@@ -99,6 +106,7 @@ type rowState struct {
 	error  float64 // now
 	gain   float64 // of a pass so far
 	share  float64 // mean part of a column in the error at the beginning
+	sizes  []size  // of each sub-block
 }
 
 // Minimum gains: of a change as a share of its columns' part of the error, of a pass as a share of the whole error.
@@ -239,7 +247,11 @@ func (d *CoordinateDescent) batch(ctx context.Context, all []rowState) (Result, 
 	if err := d.gradients(ctx, all); err != nil {
 		return Result{}, err
 	}
+	subs := n / f.Sub
+	sizes := buffer.Resize(&d.sizes, rows*subs)
+	clear(sizes)
 	for r := range all {
+		all[r].sizes = sizes[r*subs:][:subs]
 		if d.feedback == nil {
 			before[r] = all[r].error
 		}

@@ -45,12 +45,16 @@ func (d *CoordinateDescent) errors(ctx context.Context, v []float32, all []rowSt
 		return err
 	}
 	n, rows := d.Moments.n, len(all)
+	finite := vecmath.Finite(d.e[:rows*n])
 	tiles := (n + tile - 1) / tile
 	sums := make([]float64, tiles*rows)
 	if err := parallel.For(ctx, len(d.scratches), tiles, func(i, worker int) error {
 		from := i * tile
 		count := min(tile, n-from)
-		k := min((from+count+gemm.Run-1)/gemm.Run*gemm.Run, n) // whole runs: elements beyond the tile are 0
+		k := from + count // elements beyond the tile are 0: those of the run change sums only of what is not finite
+		if !finite {
+			k = min((k+gemm.Run-1)/gemm.Run*gemm.Run, n)
+		}
 		s := &d.scratches[worker]
 		h := buffer.Resize(&s.h, count*k)
 		for c := range count {

@@ -71,6 +71,7 @@ func (d *CoordinateDescent) levelStep(l *neighbours, row *rowState, b *parts.Blo
 		step := next - v[i]
 		if row.take(float64(step)*(2*float64(g[i])+float64(float64(step)*float64(h))), minGainLevel, 1) {
 			levels[k], v[i] = level, next
+			row.sizes[(l.at+from)/f.Sub].known = false
 			l.move(g, i, step)
 		}
 	}
@@ -103,19 +104,27 @@ const around = 4
 func (d *CoordinateDescent) scaleStep(l *neighbours, s *state, row *rowState, b *parts.Block, j, from int, v,
 	g []float32) {
 	f := d.Format
-	u, hu := buffer.Resize(&s.u, f.Sub), buffer.Resize(&s.hu, f.Sub)
-	clear(hu)
-	bits := s.resizeBits(f.Sub)
+	u, sums := buffer.Resize(&s.u, f.Sub), &row.sizes[(l.at+from)/f.Sub]
 	for k := range u {
 		u[k] = float32(b.Levels[j*f.Sub+k])
-		bits[k] = math.Float32bits(u[k])
 	}
-	vecmath.Combine(hu, l.h[from*l.n+from:], l.n, bits)
+	mins := f.Mins[0] < f.Mins[1]
+	if !sums.known {
+		hu, bits := buffer.Resize(&s.hu, f.Sub), s.resizeBits(f.Sub)
+		for k, v := range u {
+			bits[k] = math.Float32bits(v)
+		}
+		clear(hu)
+		vecmath.Combine(hu, l.h[from*l.n+from:], l.n, bits)
+		*sums = size{uu: vecmath.SumProducts(hu, u), known: true}
+		if mins {
+			sums.uo = vecmath.Sum(hu)
+		}
+	}
 	gs := g[from:][:f.Sub]
-	q := quadratic{gu: vecmath.SumProducts(gs, u), uu: vecmath.SumProducts(hu, u)}
-	if f.Mins[0] < f.Mins[1] {
+	q := quadratic{gu: vecmath.SumProducts(gs, u), uu: sums.uu, uo: sums.uo}
+	if mins {
 		q.gw, q.oo = vecmath.Sum(gs), l.all[from/f.Sub]
-		q.uo = vecmath.Sum(hu)
 	}
 	if least := q.at(q.least()); least > -float64(row.share*minGainScale)*float64(f.Sub)*(1-1e-6) {
 		return // no codes gain more than the best numbers

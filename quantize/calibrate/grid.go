@@ -261,5 +261,6 @@ func (d *CoordinateDescent) groupStep(l *neighbours, s *state, row *rowState, b 
 	}
 	b.Scales[j] = best.code
 	copy(b.Levels[j*f.Sub:], best.levels[:f.Sub])
+	row.sizes[(l.at+from)/f.Sub].known = false
 	d.set(l, s, b, j, from, v, g)
 }
