@@ -20,7 +20,9 @@ type Tries struct {
 	// Weight and Add come in.
 	Weight, Add [TriesSize][RoundingSize]float32
 
-	add [TriesSize][TriesTogether][RoundingSize]float32
+	// Of measureTries: errors of places, and sums of the place before the present one.
+	off [TriesSize][TriesTogether][RoundingSize]float32
+	add [TriesTogether][RoundingSize]float32
 
 	Levels *Levels
 	_      [56]byte
@@ -29,24 +31,22 @@ type Tries struct {
 // Measure sets Loss to Σ Cost_p (Target_p - Value_p)² over the first n places, each product and each sum rounded, from
 // the last place on.
 func (x *Tries) Measure(n int) {
-	for p := range n {
-		for k := range x.add[p] {
-			x.add[p][k] = x.Add[p]
-		}
-	}
 	for r := measureTries(x, n); r < RoundingSize; r++ {
 		for k := range TriesTogether {
+			var add [TriesSize]float32
+			for p := range n {
+				add[p] = x.Add[p][r]
+			}
 			scale, min := x.Scale[k][r], x.Min[k][r]
 			loss, inverse := float32(0), 1/scale
 			for p := n - 1; p >= 0; p-- {
-				t := x.Weight[p][r] + x.add[p][k][r]
+				t := x.Weight[p][r] + add[p]
 				v := float32(scale*x.Levels.level(float32((t+min)*inverse))) - min
 				off := t - v
 				loss += float32(math.Float32frombits(x.Cost[p]) * float32(off*off))
 				e := x.Weight[p][r] - v
 				for i, near := range x.Near[p][:p] {
-					to := &x.add[i][k][r]
-					*to = MulAdd(math.Float32frombits(near), e, *to)
+					add[i] = MulAdd(math.Float32frombits(near), e, add[i])
 				}
 			}
 			x.Loss[k][r] = loss

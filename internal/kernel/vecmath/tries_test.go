@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// TestTries compares losses with those of rows that are rounded one by one, for numbers of places with one and more
-// vectors, and checks that Weight and Add stay.
+// TestTries compares losses with those of rows that are rounded one by one, for odd and even numbers of places,
+// and checks that Weight and Add stay.
 func TestTries(t *testing.T) {
 	for _, levels := range [][]int8{{0, 1, 2, 3}, {-127, -104, -10, 1, 13, 113}} {
-		for _, n := range []int{16, 32} {
+		for _, n := range []int{1, 15, 16, 32} {
 			r := rand.New(rand.NewPCG(uint64(n), uint64(len(levels))))
 			var x Tries
 			x.Levels = NewLevels(levels)
