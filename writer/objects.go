@@ -245,15 +245,16 @@ func parseSmall(name string, data []byte, v any) error {
 
 // objects is a write whose files are objects.
 type objects struct {
-	store Store
-	opt   Options
-	force bool
-	files []*object
-	lead  string
-	facts []Fact // without the number of parts
-	mark  string
-	run   storedRun
-	pool  *pool
+	store    Store
+	opt      Options
+	force    bool
+	files    []*object
+	lead     string
+	facts    []Fact // without the number of parts
+	mark     string
+	run      storedRun
+	ownClaim string // the end of the name of the claim that this process has created
+	pool     *pool
 }
 
 // object is a file that becomes an object.

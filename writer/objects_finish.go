@@ -69,9 +69,7 @@ func (o *objects) check(ctx context.Context, names []string) error {
 	n := o.run.Parts
 	if err := o.stored(ctx, 0); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return fault.Errorf(fault.Refused,
-				"%s: the store has dropped an upload of this run: %w; remove the run with 'ggtool clean', and run all parts again",
-				o.says(runObject), err)
+			return o.dropped(err)
 		}
 		return err
 	}

@@ -26,40 +26,67 @@ func (o *objects) part(ctx context.Context, head string) error {
 		return err
 	}
 	if done {
-		o.run.Parts = o.opt.Journal.Parts
-		o.divide()
-		o.total()
+		o.whole()
 		return nil
 	}
 	if err := o.join(ctx, head); err != nil {
 		return err
 	}
-	if done, err := o.readDone(ctx); err != nil || done {
-		return err
+	if done, err = o.readDone(ctx); err == nil && !done {
+		done, err = o.claimAndWork(ctx)
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		done, err = o.gone(ctx, err)
+	}
+	if err == nil && !done {
+		err = fmt.Errorf("%s: the store has lost pieces of part %d of %d, which it had confirmed; run the part again",
+			o.says(runObject), o.opt.Journal.Part, o.opt.Journal.Parts)
+	}
+	return err
+}
+
+// whole sets the results of a part whose run is over.
+func (o *objects) whole() {
+	o.run.Parts = o.opt.Journal.Parts
+	o.divide()
+	o.total()
+}
+
+// claimAndWork makes what the part lacks, and reports whether the store has all of it then.
+func (o *objects) claimAndWork(ctx context.Context) (done bool, err error) {
 	c, err := o.claim(ctx)
-	if err != nil {
-		return err
+	if err != nil || c == nil {
+		return c == nil && err == nil, err
 	}
 	if err := c.work(ctx); err != nil {
 		c.release(ctx)
-		return o.gone(ctx, err)
+		return false, err
 	}
-	if done, err := o.readDone(ctx); err != nil || done {
-		return err
-	}
-	return fmt.Errorf("%s: the store has lost pieces of part %d of %d, which it had confirmed; run the part again",
-		o.says(runObject), o.opt.Journal.Part, o.opt.Journal.Parts)
+	return o.readDone(ctx)
 }
 
-// gone returns nil if err is about an upload that does not exist and all objects of this run are there, else err.
-func (o *objects) gone(ctx context.Context, err error) error {
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
+// gone looks why an upload does not exist: a Finish of other processes may have made some objects, or all. It reports
+// whether the part is done. Otherwise the store has dropped the upload, which is an error.
+func (o *objects) gone(ctx context.Context, missing error) (done bool, err error) {
+	if done, err = o.ready(ctx); err == nil && done {
+		o.whole()
+		if o.ownClaim != "" { // made after Finish has listed the small objects
+			err = o.store.Remove(ctx, o.name(o.ownClaim))
+		}
+		return true, err
 	}
-	if done, e := o.ready(ctx); e == nil && done {
-		return nil
+	if err == nil && slices.ContainsFunc(o.files, isOver) {
+		if done, err = o.readDone(ctx); err == nil && done {
+			return true, nil
+		}
 	}
+	return false, o.dropped(missing)
+}
+
+func isOver(f *object) bool { return f.over }
+
+// dropped is the error about an upload that the store does not have any more.
+func (o *objects) dropped(err error) error {
 	return fault.Errorf(fault.Refused,
 		"%s: the store has dropped an upload of this run: %w; remove the run with 'ggtool clean', and run all parts again",
 		o.says(runObject), err)
@@ -129,7 +156,8 @@ func (o *objects) names() string {
 }
 
 // readDone reads the sums of the part, if a process has finished it, and reports whether the store has all pieces of
-// them. Otherwise it removes the sums, so that the part can be made again.
+// them, or the objects. Otherwise it removes the sums, so that the part can be made again. The error about an upload
+// that does not exist is fs.ErrNotExist, here and in claim.
 func (o *objects) readDone(ctx context.Context) (bool, error) {
 	var c claim
 	_, _, found, err := o.get(ctx, o.names()+doneSuffix, &c)
@@ -139,7 +167,7 @@ func (o *objects) readDone(ctx context.Context) (bool, error) {
 	lacks := !o.fits(&c, o.opt.Journal.Part)
 	if !lacks {
 		if err := o.stored(ctx, o.opt.Journal.Part); err != nil {
-			return false, o.gone(ctx, err)
+			return false, err
 		}
 		lacks = !o.adopt(&c, o.opt.Journal.Part)
 	}
@@ -162,7 +190,8 @@ func (o *objects) total() {
 	}
 }
 
-// stored asks the store for the pieces of a part, of all parts if it is 0.
+// stored asks the store for the pieces of a part, of all parts if it is 0. A file whose upload does not exist, as its
+// object of this run does, is over.
 func (o *objects) stored(ctx context.Context, part int) error {
 	for _, f := range o.files {
 		if f.over {
@@ -179,6 +208,12 @@ func (o *objects) stored(ctx context.Context, part int) error {
 			continue
 		}
 		list, err := o.store.Pieces(ctx, f.path, f.id, from, to)
+		if errors.Is(err, fs.ErrNotExist) {
+			mark, there, e := o.store.Mark(ctx, f.path)
+			if f.over = e == nil && there && mark == o.mark; f.over {
+				continue
+			}
+		}
 		if err != nil {
 			return err
 		}
@@ -191,19 +226,20 @@ func (o *objects) stored(ctx context.Context, part int) error {
 	return nil
 }
 
-// adopt sets the pieces of a claim that the store has as made, and reports whether these are all of the part.
+// adopt sets the pieces of a claim that the store has as made, and reports whether these are all of the part. Pieces
+// of an object are in it.
 func (o *objects) adopt(c *claim, part int) bool {
 	for i, list := range c.Files {
 		f := o.files[i]
 		for _, m := range list {
-			if have := f.have[m.Number]; have != nil && have.is(m.Piece) {
+			if have := f.have[m.Number]; f.over || have != nil && have.is(m.Piece) {
 				f.made[m.Number] = &m
 			}
 		}
 	}
 	for _, f := range o.files {
 		for p, k := range f.owners {
-			if k == part && f.made[p] == nil {
+			if k == part && f.made[p] == nil && !f.over {
 				return false
 			}
 		}
@@ -220,7 +256,8 @@ type claimed struct {
 	own claim
 }
 
-// claim creates the next claim to the part, when the one before is over, and takes over the pieces that it has.
+// claim creates the next claim to the part, when the one before is over, and takes over the pieces that it has. There is
+// none, and the results are set, if all objects have been made meanwhile.
 func (o *objects) claim(ctx context.Context) (*claimed, error) {
 	owner := newOwner()
 	for {
@@ -238,7 +275,11 @@ func (o *objects) claim(ctx context.Context) (*claimed, error) {
 			}
 		}
 		if err := o.stored(ctx, o.opt.Journal.Part); err != nil {
-			return nil, o.gone(ctx, err)
+			return nil, err
+		}
+		if !slices.ContainsFunc(o.files, func(f *object) bool { return !f.over }) {
+			o.whole()
+			return nil, nil
 		}
 		if o.fits(&before, o.opt.Journal.Part) {
 			o.adopt(&before, o.opt.Journal.Part)
@@ -258,6 +299,7 @@ func (o *objects) claim(ctx context.Context) (*claimed, error) {
 				continue
 			}
 		}
+		o.ownClaim = rest
 		return c, nil
 	}
 }

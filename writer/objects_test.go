@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -306,6 +307,9 @@ func TestObjects(t *testing.T) {
 			} else if !errors.Is(err, errKilled) {
 				t.Fatalf("seed %d: finish: %v", seed, err)
 			}
+			if err := run(1+n%parts, nil); err != nil {
+				t.Fatalf("seed %d: a part between a killed finish and the next: %v", seed, err)
+			}
 		}
 		if err := run(0, nil); err != nil {
 			t.Errorf("seed %d: a second finish: %v", seed, err)
@@ -391,6 +395,66 @@ func TestObjectsTogether(t *testing.T) {
 	}
 	if len(store.uploads) > 0 {
 		t.Errorf("uploads are left: %d", len(store.uploads))
+	}
+}
+
+// meanwhile is a store where other processes finish a run while this one asks for sums or pieces.
+type meanwhile struct {
+	process
+	at     int // this question, from 0
+	finish func()
+}
+
+func (s *meanwhile) ask() {
+	if s.at--; s.at == -1 {
+		s.finish()
+	}
+}
+
+func (s *meanwhile) Get(ctx context.Context, name string) ([]byte, time.Duration, error) {
+	s.ask()
+	return s.process.Get(ctx, name)
+}
+
+func (s *meanwhile) Pieces(ctx context.Context, path, id string, from, to int) ([]Piece, error) {
+	s.ask()
+	return s.process.Pieces(ctx, path, id, from, to)
+}
+
+// TestObjectsFinished runs a part that is done while others finish the run, and are killed: it is done, whatever is made
+// of objects by then.
+func TestObjectsFinished(t *testing.T) {
+	shortLease(t, 1024, time.Millisecond)
+	write := func(j *Journal) error {
+		_, err := WriteSets(t.Context(), storedModels(t, "o"), Options{Journal: j})
+		return err
+	}
+	for at := range 6 {
+		for n := range 30 {
+			store := newMemoryStore()
+			for k := 1; k <= 2; k++ {
+				if err := write(&Journal{Part: k, Parts: 2, Store: process{store, nil}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			sent := len(store.sent)
+			err := write(&Journal{Part: 2, Parts: 2, Store: &meanwhile{process{store, nil}, at, func() {
+				left := n
+				if err := write(&Journal{Finish: true, Store: process{store, &left}}); err != nil && !errors.Is(err, errKilled) {
+					t.Error(err)
+				}
+			}}})
+			if err != nil {
+				t.Errorf("question %d, a finish of %d operations: %v", at, n, err)
+			}
+			if err := write(&Journal{Finish: true, Store: process{store, nil}}); err != nil {
+				t.Errorf("question %d, a finish of %d operations: the next: %v", at, n, err)
+			}
+			if len(store.sent) != sent || len(store.uploads) > 0 || len(store.small) > 0 {
+				t.Errorf("question %d, a finish of %d operations: %d pieces were sent again; left: %d uploads, %v", at, n,
+					len(store.sent)-sent, len(store.uploads), slices.Collect(maps.Keys(store.small)))
+			}
+		}
 	}
 }
 
