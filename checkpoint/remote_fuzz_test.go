@@ -59,13 +59,18 @@ func FuzzAddress(f *testing.F) {
 // the one it names, nor to another model.
 func FuzzFileAddress(f *testing.F) {
 	for _, s := range []string{"hf://org/name/file.gguf", "hf://org/name@rev/a/b.gguf", "hf://org/name/../x",
+		"hf://datasets/org/name@rev/a/b.txt", "hf://datasets/org/name", "hf://datasets/../../x/y", "s3://bucket/a/b.txt",
 		"https://huggingface.co/org/name/blob/main/x.gguf", "https://example.org/x.gguf?a=b",
 		"https://huggingface.co@evil.org/x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		address, err := fileAddress(name, HubEndpoint)
-		if err != nil || address == name {
+		base, err := BaseName(name)
+		if err == nil && (base != filepath.Base(base) || !filepath.IsLocal(base) || base == ".") {
+			t.Errorf("%q has the name %q", name, base)
+		}
+		address, err := anyAddress(name, HubEndpoint)
+		if err != nil || address == name || strings.HasPrefix(name, "s3://") {
 			return
 		}
 		u, err := url.Parse(address)

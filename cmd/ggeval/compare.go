@@ -140,7 +140,7 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 		models = append(models, c.Model)
 		inputs = append(inputs, c.Source.Files...)
 	}
-	if err := r.Check(inputs); err != nil {
+	if err := r.Check(ctx, inputs); err != nil {
 		return err
 	}
 	var job *partfile.Job

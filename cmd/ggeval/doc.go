@@ -300,6 +300,9 @@
 //	                           to this job, and make the output from them
 //	--part-files OUT           the name; imatrix uses -o without it. s3://BUCKET/KEY makes objects
 //
+// -o of imatrix and --html may be objects, too, and -f, --source, --in-file and --imatrix files on servers: s3://,
+// https://, hf://ORG/NAME/FILE, hf://datasets/ORG/NAME/FILE.
+//
 // The output of --finish has the same bits as that of one process. Parts that are missing, damaged, or belong to
 // another job (model, text, flags, version of the program) are named and have to be run again. Part files are not
 // removed. The float32 sums of imatrix depend on the order of additions: with --sum-chunks N each N chunks are added up

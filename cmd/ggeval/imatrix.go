@@ -15,6 +15,7 @@ import (
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/partfile"
 	"ggforge/cmd/internal/runs"
+	"ggforge/cmd/internal/upload"
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/imatrix"
@@ -103,9 +104,21 @@ func makeImatrix(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	cost := tool.StartCost(ctx)
+	out := r.Out
+	object, path, err := upload.NewWhole(out, r.Force)
+	if err != nil {
+		return err
+	}
+	defer object.Close()
+	r.Out = path
 	opt := writer.Options{Force: r.Force, Inputs: slices.Clone(r.Merged)}
 	if r.Shares.Part != (part.Part{}) {
-		return r.part(ctx, cmd, cost, opt)
+		return r.part(ctx, cmd, cost, opt, object)
+	}
+	if !r.Shares.Finish { // which is short, and may find what an earlier one has made
+		if err := object.Vacant(ctx); err != nil {
+			return err
+		}
 	}
 	sums := imatrix.NewSums(r.Text.Chunk)
 	for _, path := range r.Merged {
@@ -113,7 +126,10 @@ func makeImatrix(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 	}
-	result := imatrixResult{Output: r.Out, Format: r.Format.String(), Merged: r.Merged}
+	result := imatrixResult{Output: out, Format: r.Format.String()}
+	for _, path := range r.Merged {
+		result.Merged = append(result.Merged, tool.Address(cmd, path))
+	}
 	tokens := 0
 	if r.Path == "" {
 		if err := writer.Writable(r.Out, opt); err != nil {
@@ -124,9 +140,12 @@ func makeImatrix(ctx context.Context, cmd *cli.Command) error {
 	}
 	file, err := sums.Layout(r.Format)
 	if err != nil {
-		return fmt.Errorf("%s: %w", r.Out, err)
+		return fmt.Errorf("%s: %w", out, err)
 	}
 	if err := writer.WriteFrom(ctx, r.Out, file.Size, file, readBack, opt); err != nil {
+		return err
+	}
+	if err := object.Send(ctx); err != nil {
 		return err
 	}
 	if r.Path != "" && !r.Shares.Finish {
@@ -156,7 +175,7 @@ func makeImatrix(ctx context.Context, cmd *cli.Command) error {
 	if r.Path != "" {
 		fmt.Fprintln(w, result.pairsResult)
 	}
-	fmt.Fprintf(w, "%s: %s, %d tensors, %d chunks of %d tokens\n", r.Out, tool.Bytes(file.Size), m.Len(),
+	fmt.Fprintf(w, "%s: %s, %d tensors, %d chunks of %d tokens\n", out, tool.Bytes(file.Size), m.Len(),
 		m.Chunks, m.ChunkSize)
 	fmt.Fprintln(w, result.costResult)
 	return nil
@@ -256,8 +275,9 @@ func (r *imatrixRequest) job(ctx context.Context, m *reader) (*partfile.Job, err
 }
 
 // part runs a part. It neither reads merged files nor writes the output, as --finish does, but checks that the output
-// can be written.
-func (r *imatrixRequest) part(ctx context.Context, cmd *cli.Command, cost *tool.Cost, opt writer.Options) error {
+// can be written, unless the part is there already: then a run that was submitted again has nothing to do.
+func (r *imatrixRequest) part(ctx context.Context, cmd *cli.Command, cost *tool.Cost, opt writer.Options,
+	object *upload.Whole) error {
 	m, err := r.load(ctx, cmd, r.Path, func(files []string) error {
 		opt.Inputs = append(opt.Inputs, files...)
 		return writer.Writable(r.Out, opt)
@@ -273,6 +293,9 @@ func (r *imatrixRequest) part(ctx context.Context, cmd *cli.Command, cost *tool.
 	}
 	return r.Shares.run(ctx, cmd, cost, share{job, r.Collect.Group, m.run, 1, opt,
 		func(from, to int) ([]partfile.Section, error) {
+			if err := object.Vacant(ctx); err != nil {
+				return nil, err
+			}
 			list, err := r.groupsOf(ctx, m, from, to)
 			if err == nil {
 				err = m.Source.Unchanged()

@@ -222,7 +222,7 @@ type reading struct {
 
 // result returns the sizes of the text.
 func (t *reading) result(in *input) pairsResult {
-	r := pairsResult{Source: in.Source, Conversations: t.conversations, textResult: textResult{File: in.File,
+	r := pairsResult{Source: in.SourceName, Conversations: t.conversations, textResult: textResult{File: in.FileName,
 		Tokens: t.tokens, Chunk: t.run.Chunk, Chunks: t.run.Chunks()}}
 	if t.dialogues != nil {
 		if r.LossOf = "all"; in.Chats.Answers {

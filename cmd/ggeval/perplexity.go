@@ -106,7 +106,7 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 				return err
 			}
 		}
-		return r.Check(inputs)
+		return r.Check(ctx, inputs)
 	})
 	if err != nil {
 		return err

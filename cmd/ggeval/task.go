@@ -136,7 +136,7 @@ func task(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 	}
-	if err := r.Check(inputs); err != nil {
+	if err := r.Check(ctx, inputs); err != nil {
 		return err
 	}
 	tool.NoteScalar(cmd)

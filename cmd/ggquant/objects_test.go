@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"ggforge/imatrix/imatrixtest"
 	"ggforge/test/buckettest"
 	"ggforge/test/hftest"
 	"ggforge/test/hubtest"
@@ -94,6 +95,76 @@ func TestRemoteFiles(t *testing.T) {
 	}
 	if code, _, err := call("s3://models/want.gguf", filepath.Join(cache, "o"), "Q4_0"); code != 1 {
 		t.Errorf("an object that is not there: exit code %d, %v", code, err)
+	}
+}
+
+// TestFetchedFiles gives the files of flags by their addresses: outputs and manifests are those of the files themselves,
+// in parts, too, and no copy is left.
+func TestFetchedFiles(t *testing.T) {
+	folder, dir, temp := t.TempDir(), t.TempDir(), t.TempDir()
+	const model = "../../test/testdata/gollama"
+	matrix, rules := filepath.Join(folder, "im.gguf"), filepath.Join(folder, "rules")
+	sums := make([]float32, 256)
+	for i := range sums {
+		sums[i] = float32(1 + i%7)
+	}
+	if err := imatrixtest.Write(matrix, imatrixtest.GGUF([]imatrixtest.Entry{{Name: "blk.0.attn_q.weight",
+		Counts: []float32{1}, Sums: sums}}, []string{"text.txt"}, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(rules, []byte("attn_v=q8_0\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	run := func(want int, args ...string) {
+		t.Helper()
+		if code, text, err := call(append([]string{"--progress", "none"}, args...)...); code != want {
+			t.Fatalf("%q: exit code %d, want %d: %s %v", args, code, want, text, err)
+		}
+	}
+	read := func(name string) []byte {
+		t.Helper()
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	one := filepath.Join(dir, "one.gguf")
+	run(0, "--imatrix", matrix, "--tensor-type-file", rules, "--manifest", one+".json", model, one, "Q4_K_M")
+	want := read(one)
+	s := buckettest.Serve(t, folder, "files/")
+	hub := hubtest.Serve(t, "datasets/org/files", folder)
+	t.Setenv("HF_ENDPOINT", hub.URL)
+	t.Setenv("TMPDIR", temp)
+	for _, from := range []string{"s3://files/", "hf://datasets/org/files/", hub.Host + "/"} {
+		os.Remove(one)
+		os.Remove(one + ".json")
+		run(0, "--imatrix", from+"im.gguf", "--tensor-type-file", from+"rules", "--manifest", one+".json", model, one, "Q4_K_M")
+		if !bytes.Equal(read(one), want) {
+			t.Errorf("%s: another output", from)
+		}
+		if text := string(read(one + ".json")); !strings.Contains(text, `"im.gguf"`) || strings.Contains(text, temp) {
+			t.Errorf("%s: manifest %s", from, text)
+		}
+	}
+	flags := []string{"--imatrix", "s3://files/im.gguf", "--tensor-type-file", "s3://files/rules", model, "s3://out/k.gguf", "Q4_K_M"}
+	for _, part := range []string{"1/2", "2/2"} {
+		run(0, append([]string{"--part", part}, flags...)...)
+	}
+	run(0, append([]string{"--finish"}, flags...)...)
+	if !bytes.Equal(s.Get("out/k.gguf"), want) {
+		t.Error("parts: another output")
+	}
+	run(2, "--compat", "llama.cpp", "--imatrix", "s3://files/im.gguf", model, filepath.Join(dir, "two"), "Q4_K_M")
+	for _, c := range []struct {
+		name string
+		code int
+	}{{"s3://files/none", 1}, {"hf://datasets/org/files/none", 1}, {"hf://datasets/org", 2}, {"s3://files/", 2},
+		{"hf://datasets/../x/y", 2}} {
+		run(c.code, "--imatrix", c.name, model, filepath.Join(dir, "two"), "Q4_K_M")
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("left on the disk: %v, %v", left, err)
 	}
 }
 

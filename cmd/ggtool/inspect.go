@@ -226,7 +226,7 @@ func inspect(ctx context.Context, cmd *cli.Command) error {
 		}
 		results = &found
 	}
-	if err := r.Check(inputs); err != nil {
+	if err := r.Check(ctx, inputs); err != nil {
 		return err
 	}
 	var shown *page.Page

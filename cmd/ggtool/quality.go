@@ -171,7 +171,7 @@ func quality(ctx context.Context, cmd *cli.Command) error {
 		}
 		defer opt.Matrix.Close()
 	}
-	if err := r.Check(inputs); err != nil {
+	if err := r.Check(ctx, inputs); err != nil {
 		return err
 	}
 	var reports qualityReports

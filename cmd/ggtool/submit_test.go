@@ -141,6 +141,14 @@ func TestSubmitWithoutDisk(t *testing.T) {
 			{"ggconv hf://o/m", "the machines share no disk"},
 			{"ggeval perplexity --part-files p -f t hf://o/m/x.gguf", "output p: the machines"},
 			{"ggeval imatrix -o o.gguf -f t --sum-chunks 8 hf://o/m/x.gguf", "output o.gguf: the machines"},
+			{"ggeval imatrix -o s3://bucket/o.gguf -f t --sum-chunks 8 hf://o/m/x.gguf", "input t: the machines"},
+			{"ggeval imatrix -o hf://o/n/o.gguf -f hf://o/m/t --sum-chunks 8 hf://o/m/x.gguf", "want a file, or an object"},
+			{"ggeval imatrix -o s3://bucket/o.gguf --part-files p -f hf://o/m/t --sum-chunks 8 hf://o/m/x.gguf",
+				"output p: the machines"},
+			{"ggeval compare --part-files s3://bucket/p/ --html x -f hf://o/m/t hf://o/m s3://bucket/q.gguf",
+				"output x: the machines"},
+			{"ggeval compare --part-files s3://bucket/p/ -f hf://o/m/t --kl-divergence-base s3://bucket/l s3://bucket/q.gguf",
+				"--kl-divergence-base s3://bucket/l: is read from a file"},
 		} {
 			run(2, c.want, strings.Fields(c.command)...)
 		}
@@ -152,6 +160,25 @@ func TestSubmitWithoutDisk(t *testing.T) {
 		for _, want := range []string{"auto/4", "--finish", "s3://bucket/k.gguf"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: there is no %s\n%s", scheduler, want, text)
+			}
+		}
+	}
+	for scheduler, flags := range diskless {
+		run := expect(t, append([]string{"submit", scheduler}, append(flags, "--")...)...)
+		for _, command := range []string{
+			"ggeval imatrix -o s3://bucket/im.gguf -f hf://datasets/o/t/t.txt --sum-chunks 8 hf://o/m",
+			"ggeval imatrix -o s3://bucket/im.gguf --part-files s3://bucket/im/ -f s3://bucket/t --in-file s3://bucket/i " +
+				"--sum-chunks 8 hf://o/m",
+			"ggeval perplexity --part-files s3://bucket/p/ --html s3://bucket/p.html -f https://host/t hf://o/m",
+			"ggeval compare --part-files s3://bucket/p -f hf://o/m/t hf://o/m s3://bucket/q.gguf",
+			"ggquant --imatrix s3://bucket/im.gguf --tensor-type-file hf://o/m/rules hf://o/m s3://bucket/k.gguf Q4_K_M",
+			"ggconv --metadata s3://bucket/m.json hf://o/m s3://bucket/k.gguf",
+		} {
+			text := run(0, "--finish", strings.Fields(command)...)
+			for _, word := range strings.Fields(command) {
+				if !strings.Contains(text, word) {
+					t.Errorf("%s: %q: there is no %s\n%s", scheduler, command, word, text)
+				}
 			}
 		}
 	}

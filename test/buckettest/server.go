@@ -482,6 +482,10 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, id, name strin
 			Fail(w, 400, "InvalidPart")
 			return
 		}
+		if first := len(s.uploads[id].parts[1].data); i+1 < len(list.Part) && len(have.data) != first || len(have.data) > first {
+			Fail(w, 400, "InvalidPart") // as Cloudflare R2: all but the last have one length, and the last has no more
+			return
+		}
 		data = append(data, have.data...)
 		sum, _ := hex.DecodeString(have.etag)
 		sums = append(sums, sum...)

@@ -35,7 +35,10 @@ type Flag struct {
 	// error about it, which names the flag.
 	Option, Hint string
 	// Cut splits the value into the name of a file and the text after it; nil if the value is only a name.
-	Cut      func(value string) (path, rest string)
+	Cut func(value string) (path, rest string)
+	// Remote: the value may also be the address of a file on a server, which is fetched before the command begins. The code
+	// that reads the flag gets the path of the copy, see Fetched.
+	Remote   bool
 	Required bool
 	Hidden   bool
 }
@@ -126,6 +129,12 @@ func (f Flag) As(e Effect) Flag {
 // In returns the flag under a heading of the help.
 func (f Flag) In(category string) Flag {
 	f.Category = category
+	return f
+}
+
+// OrRemote returns the flag with files on servers permitted.
+func (f Flag) OrRemote() Flag {
+	f.Remote = true
 	return f
 }
 

@@ -110,13 +110,13 @@ func checkNames(cmd *cli.Command) error {
 }
 
 // FileValue returns the value of a flag that names a file or directory, "" without the
-// flag.
+// flag. For the address of a file on a server (Flag.Remote) it is the path of the copy.
 func FileValue(cmd *cli.Command, name string) (string, error) {
 	if !cmd.IsSet(name) {
 		return "", nil
 	}
 	path := cmd.String(name)
-	return path, CheckName("--"+name, path)
+	return Fetched(cmd, path), CheckName("--"+name, path)
 }
 
 // SizeHelp shows how a size is written, for help texts.

@@ -128,11 +128,17 @@ func shortened(text string) string {
 
 // Run runs the command with the given arguments; the first one is its name.
 func Run(ctx context.Context, cmd *cli.Command, args []string) error {
+	return start(ctx, cmd, args, false)
+}
+
+// start is Run. With parses the command only parses its arguments.
+func start(ctx context.Context, cmd *cli.Command, args []string, parses bool) error {
 	cmd.Version = fmt.Sprintf("%s (%s %s/%s, kernels: %s)", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH,
 		quants.Kernels())
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	r := newRun(cmd, stop)
+	r.parses = parses
 	for i, arg := range args {
 		if arg == "--" {
 			break
@@ -157,10 +163,10 @@ func CheckArguments(ctx context.Context, cmd *cli.Command, args []string, do fun
 	ran := false
 	cmd.Writer, cmd.ErrWriter = io.Discard, io.Discard
 	cmd.Action = func(_ context.Context, cmd *cli.Command) error {
-		ran, runOf(cmd).parses = true, true
+		ran = true
 		return do(cmd)
 	}
-	err := Run(ctx, cmd, append([]string{cmd.Name}, args...))
+	err := start(ctx, cmd, append([]string{cmd.Name}, args...), true)
 	if err == nil && !ran {
 		return fault.Errorf(fault.Usage, "%s %s: would only print something", cmd.Name, strings.Join(args, " "))
 	}
@@ -183,8 +189,15 @@ func prepare(cmd *cli.Command) {
 			if err == nil {
 				err = checkFlags(cmd)
 			}
+			remove := func() error { return nil }
+			if err == nil && MayRead(cmd) {
+				remove, err = fetch(ctx, cmd)
+			}
 			if err == nil {
 				err = action(ctx, cmd)
+			}
+			if e := remove(); err == nil {
+				err = e
 			}
 			err = runOf(cmd).settle(hint(cmd, suggest(cmd, err)))
 			end(cmd, err)

@@ -160,6 +160,8 @@ type run struct {
 	parses   bool     // CheckArguments only parses the command line
 	files    []string // written files, for the last event
 	helpAll  bool     // help lists all flags
+	// fetched has the paths of copies of files on servers, by address.
+	fetched map[string]string
 }
 
 const runKey = "run"

@@ -38,6 +38,8 @@ func declared(t *testing.T, v verb) {
 			t.Errorf("--%s: prints something, and has a value", name)
 		case (d.Option == "") != (d.Hint == ""):
 			t.Errorf("--%s: want both of Option and Hint, or none", name)
+		case d.Remote && d.Effect != tool.ReadsFile:
+			t.Errorf("--%s: may be on a server, and its Effect does not read a file", name)
 		case d.Cut != nil && !d.NamesFile():
 			t.Errorf("--%s: Cut is for names of files", name)
 		case d.Choices != nil && len(d.Choices()) == 0:

@@ -3,6 +3,7 @@ package partfile
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -58,12 +59,32 @@ func (j *Job) object(p part.Part) bucket.Name {
 	return bucket.Name{Bucket: j.objects.name.Bucket, Key: j.objects.name.Key + infix + p.String()}
 }
 
-// fetch gets the file of a part that is an object. One that does not exist is fs.ErrNotExist.
+// fetch gets the file of a part that is an object. One that does not exist is fs.ErrNotExist. An object that is not that
+// part of the job by its head, or has another size, is not read further.
 func (j *Job) fetch(ctx context.Context, p part.Part) error {
 	if j.objects == nil {
 		return nil
 	}
-	return j.objects.client.Download(ctx, j.object(p), j.file(p))
+	name := j.Path(p)
+	return j.objects.client.Download(ctx, j.object(p), j.file(p), func(begin io.Reader, size int64) error {
+		first, err := io.ReadAll(io.LimitReader(begin, int64(before)))
+		if err != nil {
+			return err
+		}
+		n, err := headBytes(name, first, size)
+		if err != nil {
+			return err
+		}
+		text, err := io.ReadAll(io.LimitReader(begin, n))
+		if err != nil {
+			return err
+		}
+		h, err := parseHead(name, text, n, size)
+		if err != nil {
+			return err
+		}
+		return j.fits(name, &h, p)
+	})
 }
 
 // send makes the object of a part from its file.

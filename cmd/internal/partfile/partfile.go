@@ -182,10 +182,7 @@ func (j *Job) Check(ctx context.Context, p part.Part, force bool) (done bool, er
 	if err := j.open(); err != nil {
 		return false, err
 	}
-	if err := j.fetch(ctx, p); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
-	}
-	err = j.whole(p)
+	err = j.fetched(ctx, p)
 	switch {
 	case err == nil:
 		return true, nil
@@ -242,37 +239,52 @@ func Open(path string) (*File, error) {
 
 // parse reads the head of a file, and returns where sections begin.
 func parse(path string, data []byte) (h head, first int, err error) {
-	if len(data) < len(magic) || string(data[:len(magic)]) != magic {
-		return h, 0, fault.Errorf(fault.Broken, "%s: is no part of a job: want %q first", path, magic)
-	}
-	n := int64(0)
-	if len(data) >= before {
-		n = int64(binary.LittleEndian.Uint32(data[len(magic):]))
-	}
-	if int64(len(data)) < int64(before)+n+sha256.Size || n > maxHead {
-		return h, 0, damaged(path, "has %d bytes and a head of %d: want a head of at most %d, within the file",
-			len(data), n, maxHead)
+	size := int64(len(data))
+	n, err := headBytes(path, data[:min(before, len(data))], size)
+	if err != nil {
+		return h, 0, err
 	}
 	first = before + int(n)
-	d := json.NewDecoder(bytes.NewReader(data[before:first]))
+	h, err = parseHead(path, data[before:first], n, size)
+	return h, first, err
+}
+
+// headBytes returns the length of the head of a file of size bytes, from its first bytes.
+func headBytes(path string, first []byte, size int64) (n int64, err error) {
+	if len(first) < len(magic) || string(first[:len(magic)]) != magic {
+		return 0, fault.Errorf(fault.Broken, "%s: is no part of a job: want %q first", path, magic)
+	}
+	if len(first) >= before {
+		n = int64(binary.LittleEndian.Uint32(first[len(magic):]))
+	}
+	if size < int64(before)+n+sha256.Size || n > maxHead {
+		return 0, damaged(path, "has %d bytes and a head of %d: want a head of at most %d, within the file", size, n,
+			maxHead)
+	}
+	return n, nil
+}
+
+// parseHead parses the head of a file of size bytes, which has n bytes.
+func parseHead(path string, text []byte, n, size int64) (h head, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&h); err != nil || d.InputOffset() != n {
-		return h, 0, damaged(path, "its head ends at byte %d of %d: %v", d.InputOffset(), n, err)
+		return h, damaged(path, "its head ends at byte %d of %d: %v", d.InputOffset(), n, err)
 	}
 	if h.K < 1 || h.K > h.N || h.N > part.Most || h.From < 0 || h.From > h.To || h.To > h.Items {
-		return h, 0, damaged(path, "is part %d of %d, with items %d to %d of %d", h.K, h.N, h.From, h.To, h.Items)
+		return h, damaged(path, "is part %d of %d, with items %d to %d of %d", h.K, h.N, h.From, h.To, h.Items)
 	}
-	rest := int64(len(data) - first - sha256.Size)
-	for i, size := range h.Sections {
-		if size < 0 || size > rest {
-			return h, 0, damaged(path, "section %d has %d bytes, and %d are left", i, size, rest)
+	rest := size - int64(before) - n - sha256.Size
+	for i, bytes := range h.Sections {
+		if bytes < 0 || bytes > rest {
+			return h, damaged(path, "section %d has %d bytes, and %d are left", i, bytes, rest)
 		}
-		rest -= size
+		rest -= bytes
 	}
 	if rest > 0 {
-		return h, 0, damaged(path, "%d bytes are in no section", rest)
+		return h, damaged(path, "%d bytes are in no section", rest)
 	}
-	return h, first, nil
+	return h, nil
 }
 
 // Close closes the file.
@@ -326,30 +338,30 @@ func (f *File) Sections(use func(sections [][]byte) error) error {
 	})
 }
 
-// fits returns an error of kind fault.Refused unless the file is the part p of the job.
-func (j *Job) fits(f *File, p part.Part) error {
+// fits returns an error of kind fault.Refused unless a file with that head is the part p of the job.
+func (j *Job) fits(path string, h *head, p part.Part) error {
 	refuse := func(format string, args ...any) error {
-		return fault.Errorf(fault.Refused, "%s: "+format, append([]any{f.file.Path()}, args...)...)
+		return fault.Errorf(fault.Refused, "%s: "+format, append([]any{path}, args...)...)
 	}
 	want := j.head(p)
-	if f.head.Kind != want.Kind {
-		return refuse("belongs to another job: %q, want %q", f.head.Kind, want.Kind)
+	if h.Kind != want.Kind {
+		return refuse("belongs to another job: %q, want %q", h.Kind, want.Kind)
 	}
-	for i := range max(len(want.Facts), len(f.head.Facts)) {
+	for i := range max(len(want.Facts), len(h.Facts)) {
 		switch {
-		case i >= len(f.head.Facts):
+		case i >= len(h.Facts):
 			return refuse("has no %s, want %q", want.Facts[i].Name, want.Facts[i].Value)
-		case i >= len(want.Facts) || f.head.Facts[i].Name != want.Facts[i].Name:
-			return refuse("belongs to another job: its %s is %q", f.head.Facts[i].Name, f.head.Facts[i].Value)
-		case f.head.Facts[i].Value != want.Facts[i].Value:
-			return refuse("belongs to another job: its %s is %q, want %q", want.Facts[i].Name, f.head.Facts[i].Value,
+		case i >= len(want.Facts) || h.Facts[i].Name != want.Facts[i].Name:
+			return refuse("belongs to another job: its %s is %q", h.Facts[i].Name, h.Facts[i].Value)
+		case h.Facts[i].Value != want.Facts[i].Value:
+			return refuse("belongs to another job: its %s is %q, want %q", want.Facts[i].Name, h.Facts[i].Value,
 				want.Facts[i].Value)
 		}
 	}
-	if f.head.K != want.K || f.head.N != want.N || f.head.From != want.From || f.head.To != want.To ||
-		f.head.Items != want.Items {
+	if h.K != want.K || h.N != want.N || h.From != want.From || h.To != want.To ||
+		h.Items != want.Items {
 		return refuse("is part %d of %d, with items %d to %d of %d: want part %d of %d, with %d to %d of %d",
-			f.head.K, f.head.N, f.head.From, f.head.To, f.head.Items, want.K, want.N, want.From, want.To, want.Items)
+			h.K, h.N, h.From, h.To, h.Items, want.K, want.N, want.From, want.To, want.Items)
 	}
 	return nil
 }
@@ -373,10 +385,7 @@ func (j *Job) Gather(ctx context.Context, use func(sections [][]byte) error) (pa
 			return 0, err
 		}
 		p := part.Part{K: k, N: n}
-		if err := j.fetch(ctx, p); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return 0, err
-		}
-		err := j.whole(p)
+		err := j.fetched(ctx, p)
 		if err == nil {
 			continue
 		}
@@ -403,7 +412,7 @@ func (j *Job) Gather(ctx context.Context, use func(sections [][]byte) error) (pa
 		if err != nil {
 			return 0, err
 		}
-		err = j.fits(f, part.Part{K: k, N: n})
+		err = j.fits(f.file.Path(), &f.head, part.Part{K: k, N: n})
 		if err == nil {
 			err = f.Sections(use)
 		}
@@ -417,6 +426,14 @@ func (j *Job) Gather(ctx context.Context, use func(sections [][]byte) error) (pa
 	return n, nil
 }
 
+// fetched is whole for a part that may be an object, which is fetched.
+func (j *Job) fetched(ctx context.Context, p part.Part) error {
+	if err := j.fetch(ctx, p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return j.whole(p)
+}
+
 // whole returns an error unless the file of a part exists, belongs to this job, and is undamaged.
 func (j *Job) whole(p part.Part) error {
 	f, err := Open(j.file(p))
@@ -427,7 +444,7 @@ func (j *Job) whole(p part.Part) error {
 		return err
 	}
 	defer f.Close()
-	if err := j.fits(f, p); err != nil {
+	if err := j.fits(f.file.Path(), &f.head, p); err != nil {
 		return err
 	}
 	return f.check()

@@ -27,7 +27,7 @@ func CheckpointFlags() []tool.Flag {
 		{Name: "arch", Value: tool.Text, Choices: arch.Classes, Effect: tool.SetsBytes,
 			Usage: "convert the model as class `CLASS` of transformers, whatever config.json says"},
 		tool.Shared("model-name", "call the model `NAME`").For(tool.Checkpoints | tool.OldFiles),
-		{Name: "metadata", Value: tool.File, Effect: tool.ReadsFile,
+		{Name: "metadata", Value: tool.File, Effect: tool.ReadsFile, Remote: true,
 			Usage: "take general.* keys from `FILE`, a JSON object; they override all others"},
 		{Name: "pre", Value: tool.Text, Option: "Pre", Hint: "name it with --pre NAME", Effect: tool.SetsBytes,
 			Usage: "use `NAME` for the pre-tokenizer of byte-level BPE, instead of the one that the check text gives"},

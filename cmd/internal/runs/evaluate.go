@@ -11,11 +11,13 @@ import (
 
 // Input holds the settings of all verbs of ggeval: a text, and how to run models over it.
 type Input struct {
-	File    string // the text
-	Source  string // for an encoder-decoder: its line i is what line i of File is the target of; or ""
-	Escapes bool
-	Text    eval.Text
-	Cache   eval.Cache // of models, where it is not that of F32
+	File   string // the text
+	Source string // for an encoder-decoder: its line i is what line i of File is the target of; or ""
+	// FileName and SourceName are File and Source as the user has named them: these may be copies of files on servers.
+	FileName, SourceName string
+	Escapes              bool
+	Text                 eval.Text
+	Cache                eval.Cache // of models, where it is not that of F32
 	// Chats makes texts of the conversations that File has; nil if it is a text. With Stream they are one text, in chunks
 	// of Text.Chunk tokens. Otherwise each is a sequence of its own, Answers asks for the tokens of the assistant instead
 	// of all, and Most is the largest number of tokens of a conversation, 0 for any.
@@ -31,7 +33,7 @@ type Input struct {
 // EvaluateFlags returns the flags of Input and those of a verb.
 func EvaluateFlags(verb ...tool.Flag) []tool.Flag {
 	list := tool.Group(CategoryText,
-		tool.Shared("file", "the text is in `FILE`"),
+		tool.Shared("file", "the text is in `FILE`").OrRemote(),
 		tool.Shared("escape",
 			`expand \n, \t, \r, \", \', \\ and \xHH in the text`),
 		tool.Shared("no-escape", "do not expand escapes (the default)"),
@@ -72,7 +74,7 @@ func SourceFlag() tool.Flag {
 	f := tool.Shared("source",
 		"run an encoder-decoder (T5): line i of -f is the text that the decoder is to say for line i of `FILE`")
 	f.Category = CategoryText
-	return f
+	return f.OrRemote()
 }
 
 // ParseInput returns the values of EvaluateFlags.
@@ -97,6 +99,7 @@ func ParseInput(cmd *cli.Command) (in Input, err error) {
 	if in.Source, err = tool.FileValue(cmd, "source"); err != nil {
 		return in, err
 	}
+	in.FileName, in.SourceName = tool.Address(cmd, in.File), tool.Address(cmd, in.Source)
 	if in.Source != "" {
 		for _, name := range []string{"ctx-size", "stride", "kl-divergence-base", "html", "part", "finish"} {
 			if cmd.IsSet(name) {

@@ -6,10 +6,12 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/checkpoint"
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/imatrix"
+	"ggforge/internal/io/bucket"
 )
 
 // ImatrixFlags are the flags of ggeval imatrix.
@@ -27,7 +29,7 @@ func ImatrixFlags() []tool.Flag {
 		ParseSpecialFlag(),
 		tool.Flag{Name: "nextn", Category: CategoryText, Effect: tool.SetsBytes,
 			Usage: "run the MTP (NextN) layers, too, and collect importance for them"},
-		tool.Flag{Name: "in-file", Value: tool.FileList, Effect: tool.ReadsFile,
+		tool.Flag{Name: "in-file", Value: tool.FileList, Effect: tool.ReadsFile, Remote: true,
 			Usage: "merge the matrix in `FILE`; repeatable"},
 		tool.Flag{Name: "save-every", Value: tool.Count, Unit: "chunks", Effect: tool.RunsOnly,
 			Usage: "process `N` chunks at a time and save the sums after each N: the same command resumes a killed run " +
@@ -88,6 +90,14 @@ func ParseImatrix(cmd *cli.Command) (r ImatrixRequest, err error) {
 	if r.Shares, err = parseShares(cmd); err != nil {
 		return r, err
 	}
+	if checkpoint.IsRemote(r.Out) && !bucket.Is(r.Out) {
+		return r, fault.Errorf(fault.Usage, "-o %s: want a file, or an object, s3://BUCKET/KEY", r.Out)
+	}
+	if bucket.Is(r.Out) {
+		if _, err := bucket.Parse(r.Out); err != nil {
+			return r, fmt.Errorf("-o: %w", err)
+		}
+	}
 	r.Shares.Name = r.Out
 	if cmd.IsSet("part-files") {
 		if r.Shares, err = parseNamed(cmd, ""); err != nil {
@@ -98,11 +108,15 @@ func ParseImatrix(cmd *cli.Command) (r ImatrixRequest, err error) {
 		if err := tool.CheckName("--in-file", path); err != nil {
 			return r, err
 		}
-		r.Merged = append(r.Merged, path)
+		r.Merged = append(r.Merged, tool.Fetched(cmd, path))
 	}
 	switch {
 	case r.Out == "":
 		return r, fault.Errorf(fault.Usage, "no output: name it with -o FILE (see %s --help)", cmd.FullName())
+	case r.Collect.Every > 0 && bucket.Is(r.Out):
+		return r, fault.Errorf(fault.Usage,
+			"--save-every keeps the sums next to the output, %s, which is an object: want --part and --finish, whose parts "+
+				"are objects, too", r.Out)
 	case r.Collect.Every > 0 && r.Shares.On():
 		return r, fault.Errorf(fault.Usage,
 			"--save-every is for one process that has all chunks: a part that was killed is run again")

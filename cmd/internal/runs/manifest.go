@@ -37,7 +37,7 @@ func RecordedArguments(cmd *cli.Command, find func(flag, path string) (string, e
 		for _, value := range f.Values(cmd) {
 			if f.NamesFile() {
 				path, rest := f.SplitFile(value)
-				if path, err = find(f.Name, path); err != nil {
+				if path, err = find(f.Name, tool.Fetched(cmd, path)); err != nil {
 					return nil, err
 				}
 				value = path + rest

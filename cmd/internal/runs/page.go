@@ -8,6 +8,8 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/page"
+	"ggforge/cmd/internal/upload"
+	"ggforge/internal/io/bucket"
 	"ggforge/writer"
 )
 
@@ -34,10 +36,13 @@ func ParsePage(cmd *cli.Command) (p PageOutput, err error) {
 	return p, err
 }
 
-// Check refuses a page that could not be written; it must not replace one of the inputs.
-func (p *PageOutput) Check(inputs []string) error {
-	if p.HTML == "" {
+// Check refuses a page, a file or an object, that could not be written; it must not replace one of the inputs.
+func (p *PageOutput) Check(ctx context.Context, inputs []string) error {
+	switch {
+	case p.HTML == "":
 		return nil
+	case bucket.Is(p.HTML):
+		return upload.Vacant(ctx, p.HTML, p.Force)
 	}
 	return writer.Writable(p.HTML, writer.Options{Force: p.Force, Inputs: inputs})
 }
@@ -50,6 +55,9 @@ func (p *PageOutput) Write(ctx context.Context, inputs []string, content func() 
 	var b bytes.Buffer
 	if err := page.Write(&b, content()); err != nil {
 		return err
+	}
+	if bucket.Is(p.HTML) {
+		return upload.Bytes(ctx, p.HTML, b.Bytes(), p.Force)
 	}
 	return writer.WriteBytes(ctx, p.HTML, b.Bytes(), writer.Options{Force: p.Force, Inputs: inputs})
 }

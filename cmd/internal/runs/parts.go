@@ -3,10 +3,13 @@ package runs
 import (
 	"context"
 	"path"
+	"slices"
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/checkpoint"
 	tool "ggforge/cmd/internal/cli"
+	"ggforge/fault"
 	"ggforge/publish/manifest"
 )
 
@@ -39,6 +42,9 @@ var partCommands = []struct {
 	}},
 }
 
+// ownRemote are the flags whose values are checkpoints, which are opened on servers, too.
+var ownRemote = []string{"merge-lora", "target-model-dir"}
+
 // Paths are the files and folders that a command reads and writes.
 type Paths struct{ Inputs, Outputs []string }
 
@@ -65,6 +71,9 @@ func InParts(command []string) (flags []tool.Flag, check func(ctx context.Contex
 					for _, v := range f.Values(cmd) {
 						name, _ := f.SplitFile(v)
 						switch {
+						case f.Effect == tool.ReadsFile && checkpoint.IsRemote(name) && !f.Remote && !slices.Contains(ownRemote, f.Name):
+							return fault.Errorf(fault.Usage,
+								"--%s %s: is read from a file or folder of the machine: want its path there", f.Name, name)
 						case f.Effect == tool.ReadsFile:
 							p.Inputs = append(p.Inputs, name)
 						case f.Name == "part-files", f.Name == "html", f.Name == "manifest":

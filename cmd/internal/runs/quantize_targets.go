@@ -112,7 +112,7 @@ func typesFlags() []tool.Flag {
 				"repeatable, the first match counts"},
 		tool.Flag{Name: "measure", Value: tool.Count, Unit: "chunks", Effect: tool.SetsBytes, With: names,
 			Usage: "hold out the last `N` chunks of the text, and measure the loss of the output on them"},
-		tool.Flag{Name: "recipe", Value: tool.File, Category: CategoryTypes, Effect: tool.ReadsFile,
+		tool.Flag{Name: "recipe", Value: tool.File, Category: CategoryTypes, Effect: tool.ReadsFile, Remote: true,
 			Usage: "take the types of tensors from `FILE`, lines PATTERN=TYPE; tensors without a match have the types of TYPE"},
 		tool.Flag{Name: "save-recipe", Value: tool.File, Category: CategoryTypes, Effect: tool.NamesOutput,
 			Usage: "write the types that tensors get to `FILE`, for --recipe and for --tensor-type-file, here and of " +

@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/checkpoint"
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -27,11 +28,11 @@ func TypeFlags() []tool.Flag {
 		tool.Flag{Name: "tensor-type", Value: tool.TextList, Effect: tool.SetsBytes,
 			Usage: "use a type for all tensors that a regular expression matches: `PATTERN=TYPE`; repeatable, the " +
 				"first match counts"},
-		tool.Flag{Name: "tensor-type-file", Value: tool.FileList, Effect: tool.ReadsFile,
+		tool.Flag{Name: "tensor-type-file", Value: tool.FileList, Effect: tool.ReadsFile, Remote: true,
 			Usage: "the same with rules from `FILE`, separated by white space"},
 		tool.Shared("allow-requantize", "permit quantized tensors to change type; costs quality"),
 	), tool.Group(CategoryImportance,
-		tool.Shared("imatrix", "use the importance matrix in `FILE`"),
+		tool.Shared("imatrix", "use the importance matrix in `FILE`").OrRemote(),
 		tool.Flag{Name: "include-weights", Value: tool.TextList, Effect: tool.SetsBytes,
 			Usage: "use only its entries with `TEXT` in their names; repeatable"},
 		tool.Flag{Name: "exclude-weights", Value: tool.TextList, Effect: tool.SetsBytes,
@@ -53,6 +54,10 @@ func QuantizeOptions(cmd *cli.Command) (opt quantize.Options, files []digest.Inp
 			AllowRequantize: cmd.Bool("allow-requantize"),
 		},
 		IncludeWeights: cmd.StringSlice("include-weights"), ExcludeWeights: cmd.StringSlice("exclude-weights"),
+	}
+	if name := cmd.String("imatrix"); checkpoint.IsRemote(name) && cmd.String("compat") == "reference" {
+		return opt, nil, fault.Errorf(fault.Usage, "--compat llama.cpp and --imatrix %s: the output would have the path of the copy "+
+			"of that file: want a file of the machine", name)
 	}
 	if opt.Matrix, err = tool.FileValue(cmd, "imatrix"); err != nil {
 		return opt, nil, err
@@ -139,6 +144,7 @@ func tensorRules(cmd *cli.Command) (rules []quantize.TensorTypeRule, files []dig
 		if !tool.MayRead(cmd) {
 			continue
 		}
+		path = tool.Fetched(cmd, path)
 		more, data, err := quantize.LoadTensorRules(path)
 		if err != nil {
 			return nil, nil, err

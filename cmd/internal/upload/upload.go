@@ -263,6 +263,7 @@ func runIdentity(cmd *cli.Command, reads Inputs) (string, error) {
 		}
 		for _, value := range f.Values(cmd) {
 			path, _ := f.SplitFile(value)
+			path = tool.Fetched(cmd, path)
 			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 				files = append(slices.Clip(files), path)
 			}

@@ -202,8 +202,10 @@ func (c *Client) Get(ctx context.Context, n Name, most int64) (data []byte, age 
 }
 
 // Download writes an object to a file, which it creates or replaces. One that is not there gives an error that is
-// fs.ErrNotExist, and no file.
-func (c *Client) Download(ctx context.Context, n Name, path string) error {
+// fs.ErrNotExist, and no file. accept, if not nil, reads the beginning of an object of size bytes; after its error, which
+// Download returns, nothing more is read.
+func (c *Client) Download(ctx context.Context, n Name, path string,
+	accept func(begin io.Reader, size int64) error) error {
 	if _, err := c.stat(ctx, n); err != nil {
 		return err
 	}
@@ -222,7 +224,14 @@ func (c *Client) Download(ctx context.Context, n Name, path string) error {
 			return 0, explained(fetch.Quiet(ctx, err), n.String())
 		}
 		defer body.Close()
-		size, err := io.Copy(file, &sentBody{body, alive})
+		from := &sentBody{body, alive}
+		if accept != nil {
+			if err := accept(io.TeeReader(from, file), info.Size); err != nil {
+				return 0, fetch.Quiet(ctx, err)
+			}
+		}
+		_, err = io.Copy(file, io.LimitReader(from, info.Size))
+		size, _ := file.Seek(0, io.SeekCurrent)
 		if err == nil && size != info.Size {
 			err = fmt.Errorf("%s: %w: %d bytes, want %d", n, io.ErrUnexpectedEOF, size, info.Size)
 		}
