@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +16,7 @@ import (
 
 	"ggforge/internal/kernel/cpu"
 	"ggforge/publish/sign/signtest"
+	"ggforge/test/buckettest"
 )
 
 // releasePlans are flags of releases whose models several processes share.
@@ -162,6 +165,60 @@ func TestReleasePartsMissing(t *testing.T) {
 	run(2, "want one of them", "--part", "1/2", "--finish")
 	run(2, "part 3, want 1 to 2", "--part", "3/2")
 	run(2, "--push", "--part", "1/2", "--push", "s3://bucket/p")
+}
+
+// TestReleasePartsPush finishes a release in parts whose push is interrupted, and whose measurements are lost: the next
+// --finish makes them again and sends the files of one process.
+func TestReleasePartsPush(t *testing.T) {
+	source, text := checkpointAndText(t)
+	s := buckettest.Serve(t, "", "")
+	flags := []string{"release", "--source", source, "--type", "Q8_0", "--type", "Q4_0", "--evaluate", text,
+		"--evaluate-chunks", "1", "--ctx-size", "16", "--threads", "1", "--progress", "none", "--quiet"}
+	run := func(want int, more ...string) {
+		t.Helper()
+		if code, text := unsynced(append(slices.Clone(flags), more...)); code != want {
+			t.Fatalf("%q: exit code %d, want %d: %s", more, code, want, text)
+		}
+	}
+	alone, out := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "out")
+	run(0, "--output", alone)
+	want := published(t, alone)
+	to := []string{"--output", out, "--push", "s3://bucket/r"}
+	run(7, append(to, "--finish")...)
+	if names := s.Names(); len(names) > 0 {
+		t.Errorf("sent without parts: %q", names)
+	}
+	run(0, "--output", out, "--part", "2/2")
+	run(7, append(to, "--finish")...)
+	run(0, "--output", out, "--part", "1/2")
+	s.SetAnswer(func(n int, w http.ResponseWriter, r *http.Request) bool {
+		if n < 20 {
+			return false
+		}
+		buckettest.Fail(w, 403, "AccessDenied")
+		return true
+	})
+	run(1, append(to, "--finish")...)
+	s.SetAnswer(nil)
+	lost := 0
+	for name := range want { // figures and what is made of them
+		if strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".md") {
+			if err := os.Remove(filepath.Join(out, name)); err != nil {
+				t.Fatal(err)
+			}
+			lost++
+		}
+	}
+	run(0, append(to, "--finish")...)
+	if got := published(t, out); lost < 2 || !maps.Equal(got, want) {
+		t.Errorf("%d files lost: other files than those of one process: %q", lost, different(got, want))
+	}
+	for name := range want {
+		data, err := os.ReadFile(filepath.Join(alone, name))
+		if err != nil || !bytes.Equal(s.Get("bucket/r/"+name), data) {
+			t.Errorf("%s was not sent as one process makes it: %v", name, err)
+		}
+	}
 }
 
 // TestReleaseSubmit checks the commands of releases in parts.
