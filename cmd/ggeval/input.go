@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"ggforge/checkpoint"
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/partfile"
 	"ggforge/cmd/internal/runs"
@@ -295,7 +296,10 @@ func (in *input) load(ctx context.Context, cmd *cli.Command, path string,
 		return nil, err
 	}
 	r.candidate = c
-	if err = check(slices.Concat(c.Source.Files, files)); err == nil {
+	if !checkpoint.IsRemote(c.Name) { // else they are copies, which Close removes before the output is written
+		files = slices.Concat(c.Source.Files, files)
+	}
+	if err = check(files); err == nil {
 		r.vocab, err = texts.Vocabulary(c.Source)
 	}
 	switch {

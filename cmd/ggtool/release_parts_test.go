@@ -198,7 +198,7 @@ func TestReleasePartsPush(t *testing.T) {
 		buckettest.Fail(w, 403, "AccessDenied")
 		return true
 	})
-	run(1, append(to, "--finish")...)
+	run(5, append(to, "--finish")...)
 	s.SetAnswer(nil)
 	lost := 0
 	for name := range want { // figures and what is made of them

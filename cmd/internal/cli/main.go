@@ -128,17 +128,11 @@ func shortened(text string) string {
 
 // Run runs the command with the given arguments; the first one is its name.
 func Run(ctx context.Context, cmd *cli.Command, args []string) error {
-	return start(ctx, cmd, args, false)
-}
-
-// start is Run. With parses the command only parses its arguments.
-func start(ctx context.Context, cmd *cli.Command, args []string, parses bool) error {
 	cmd.Version = fmt.Sprintf("%s (%s %s/%s, kernels: %s)", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH,
 		quants.Kernels())
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	r := newRun(cmd, stop)
-	r.parses = parses
 	for i, arg := range args {
 		if arg == "--" {
 			break
@@ -166,12 +160,15 @@ func CheckArguments(ctx context.Context, cmd *cli.Command, args []string, do fun
 		ran = true
 		return do(cmd)
 	}
-	err := start(ctx, cmd, append([]string{cmd.Name}, args...), true)
+	err := Run(context.WithValue(ctx, parsesKey{}, true), cmd, append([]string{cmd.Name}, args...))
 	if err == nil && !ran {
 		return fault.Errorf(fault.Usage, "%s %s: would only print something", cmd.Name, strings.Join(args, " "))
 	}
 	return err
 }
+
+// parsesKey is the key of contexts of CheckArguments.
+type parsesKey struct{}
 
 // MayRead reports whether the code that parses flags may read files and servers named by them.
 func MayRead(cmd *cli.Command) bool { return !runOf(cmd).parses }
@@ -185,6 +182,9 @@ func prepare(cmd *cli.Command) {
 	}
 	if action := cmd.Action; action != nil {
 		cmd.Action = func(ctx context.Context, cmd *cli.Command) error {
+			if ctx.Value(parsesKey{}) != nil {
+				runOf(cmd).parses = true
+			}
 			err := runOf(cmd).quieten(cmd)
 			if err == nil {
 				err = checkFlags(cmd)
