@@ -330,6 +330,8 @@ func (t *tiles) row(buf *[]byte, dst []byte, r int64) error {
 	return nil
 }
 
+// mxfp8 multiplies codes by the powers of the scales' type: of code 0, 2^-127, of which comfy-kitchen's decoder in PyTorch
+// makes 0. Its encoder writes it for blocks of zeros.
 func (l *comfyLayer) mxfp8() (rows.Source, error) {
 	const size = 32
 	if len(l.codes.Shape) != 2 {
