@@ -184,7 +184,7 @@ func TestObjectsOnly(t *testing.T) {
 		if code, _, _ := run(0, append(figures, "--finish")...); code != 2 {
 			t.Errorf("seed %d: --html of an object that exists: exit code %d", seed, code)
 		}
-		if kills < 12 {
+		if kills < 6 {
 			t.Errorf("seed %d: %d kills", seed, kills)
 		}
 	}
