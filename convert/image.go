@@ -104,11 +104,11 @@ func (j *Job) prepareImage(ctx context.Context) error {
 	for i, t := range own {
 		names[i] = t.Name
 	}
-	if j.Image, err = diffusion.Detect(names); err != nil {
-		return err
-	}
-	if err := j.checkImageNames(own); err != nil {
-		return err
+	layout := diffusion.DetectLayout(names)
+	if layout == nil {
+		if j.Image, err = diffusion.Detect(names); err != nil {
+			return err
+		}
 	}
 	weights, left, err := precision.Weights(own, config.Object{})
 	if err != nil {
@@ -118,9 +118,15 @@ func (j *Job) prepareImage(ctx context.Context) error {
 		j.warnf("%d tensors left out: scales of activations and marks of quantization, such as %q", len(left),
 			left[0].Name)
 	}
-	j.model.weights = weights
+	tensors, err := j.imageTensors(layout, weights)
+	if err != nil {
+		return err
+	}
+	if err := j.checkImageNames(tensors); err != nil {
+		return err
+	}
 	if j.Type == Auto {
-		j.Type = mostStored(weights)
+		j.Type = mostStored(tensors)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -136,7 +142,7 @@ func (j *Job) prepareImage(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := j.planImage(); err != nil {
+	if err := j.planImage(tensors); err != nil {
 		return err
 	}
 	j.expectReads()
@@ -231,16 +237,17 @@ func (j *Job) ownTensors(stored []*precision.Tensor) []*precision.Tensor {
 
 // checkImageNames refuses names and dimensions beyond the limits of the architecture, and warns of those that ggml does
 // not read.
-func (j *Job) checkImageNames(own []*precision.Tensor) error {
+func (j *Job) checkImageNames(tensors []assembled) error {
 	most := gguf.LimitsOf(j.Image.Name)
 	var beyond []string
-	for _, t := range own {
-		switch ne := t.NE(); {
-		case len(t.Name) > most.Name:
-			beyond = append(beyond, fmt.Sprintf("%q (%d bytes)", t.Name, len(t.Name)))
-		case len(ne) > most.Dims, len(ne) > gguf.MaxDims && !j.Image.FiveDims:
-			return fault.Errorf(fault.Unsupported, "%s: tensor %q: shape %v, want at most %d dimensions for %s", t.File,
-				t.Name, t.Shape, gguf.MaxDims, j.Image.Name)
+	for i := range tensors {
+		t := &tensors[i]
+		switch shape := t.shape(); {
+		case len(t.name) > most.Name:
+			beyond = append(beyond, fmt.Sprintf("%q (%d bytes)", t.name, len(t.name)))
+		case len(shape) > most.Dims, len(shape) > gguf.MaxDims && !j.Image.FiveDims:
+			return fault.Errorf(fault.Unsupported, "%s: tensor %q: shape %v, want at most %d dimensions for %s",
+				t.first().File, t.first().Name, shape, gguf.MaxDims, j.Image.Name)
 		}
 	}
 	if len(beyond) > 0 {
@@ -251,8 +258,10 @@ func (j *Job) checkImageNames(own []*precision.Tensor) error {
 		j.warnf("programs that load image and video models take one file, not shards: ggtool merge joins them")
 	}
 	shapes := func(yield func(string, []int64) bool) {
-		for _, t := range own {
-			if !yield(t.Name, t.NE()) {
+		for i := range tensors {
+			ne := tensors[i].shape()
+			slices.Reverse(ne)
+			if !yield(tensors[i].name, ne) {
 				return
 			}
 		}
@@ -264,10 +273,10 @@ func (j *Job) checkImageNames(own []*precision.Tensor) error {
 }
 
 // mostStored returns the output type for Auto: BF16 if no other type has more of the stored tensors, else F16.
-func mostStored(weights []precision.Weight) OutType {
+func mostStored(tensors []assembled) OutType {
 	counts := map[safetensors.DType]int{}
-	for i := range weights {
-		counts[weights[i].First().DType]++
+	for i := range tensors {
+		counts[tensors[i].first().DType]++
 	}
 	for _, n := range counts {
 		if n > counts[safetensors.BF16] {
@@ -279,21 +288,21 @@ func mostStored(weights []precision.Weight) OutType {
 
 // planImage plans the tensors: in the order of the checkpoint, those of five dimensions after their biases, as the
 // field's tool for them places them.
-func (j *Job) planImage() error {
+func (j *Job) planImage(tensors []assembled) error {
 	m := j.Image
-	var order, five []*precision.Weight
+	var order, five []*assembled
 	ignored, empty := 0, 0
-	for i := range j.model.weights {
-		w := &j.model.weights[i]
-		switch shape := w.First().Shape; {
-		case m.Ignored.Match(w.Name):
+	for i := range tensors {
+		t := &tensors[i]
+		switch shape := t.shape(); {
+		case m.Ignored.Match(t.name):
 			ignored++
 		case slices.Contains(shape, 0):
 			empty++
 		case len(shape) > gguf.MaxDims:
-			five = append(five, w)
+			five = append(five, t)
 		default:
-			order = append(order, w)
+			order = append(order, t)
 		}
 	}
 	if ignored > 0 {
@@ -302,40 +311,33 @@ func (j *Job) planImage() error {
 	if empty > 0 {
 		j.warnf("%d tensors left out: without elements", empty)
 	}
-	for _, w := range order {
-		if err := j.planWeight(w); err != nil {
+	for _, t := range order {
+		if err := j.planTensor(t); err != nil {
 			return err
 		}
-		weight := strings.ReplaceAll(w.Name, ".bias", ".weight")
-		if i := slices.IndexFunc(five, func(w *precision.Weight) bool { return w.Name == weight }); i >= 0 {
-			if err := j.planWeight(five[i]); err != nil {
+		weight := strings.ReplaceAll(t.name, ".bias", ".weight")
+		if i := slices.IndexFunc(five, func(t *assembled) bool { return t.name == weight }); i >= 0 {
+			if err := j.planTensor(five[i]); err != nil {
 				return err
 			}
 			five = slices.Delete(five, i, i+1)
 		}
 	}
-	slices.SortFunc(five, func(a, b *precision.Weight) int { return strings.Compare(a.Name, b.Name) })
-	for _, w := range five {
-		if err := j.planWeight(w); err != nil {
+	slices.SortFunc(five, func(a, b *assembled) int { return strings.Compare(a.name, b.name) })
+	for _, t := range five {
+		if err := j.planTensor(t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// planWeight adds a tensor to the plan.
-func (j *Job) planWeight(w *precision.Weight) error {
-	m, t := j.Image, w.First()
-	typ := j.imageType(w)
-	src, err := w.Numbers(typ)
+// planTensor adds a tensor to the plan.
+func (j *Job) planTensor(t *assembled) error {
+	m, first := j.Image, t.first()
+	typ := j.imageType(t)
+	src, err := j.imageRows(t, typ)
 	if err != nil {
-		return err
-	}
-	if src.Type().BlockLen() > 1 {
-		return fault.Errorf(fault.Unsupported, "%s: tensor %q: weights in %v are not converted for image models", t.File,
-			t.Name, src.Type())
-	}
-	if src, err = j.withoutPadding(w, src); err != nil {
 		return err
 	}
 	ne := src.NE()
@@ -345,21 +347,25 @@ func (j *Job) planWeight(w *precision.Weight) error {
 		for _, d := range slices.Backward(ne) {
 			if d > math.MaxInt32 {
 				return fault.Errorf(fault.Unsupported, "%s: tensor %q: shape %v, want at most %d in each dimension",
-					t.File, t.Name, t.Shape, math.MaxInt32)
+					first.File, first.Name, first.Shape, math.MaxInt32)
 			}
 			shape = append(shape, int32(d))
 		}
-		j.metadata.Set(shapeKey+w.Name, gguf.Int32s(shape))
+		j.metadata.Set(shapeKey+t.name, gguf.Int32s(shape))
 		if src, err = rows.Reshape(src, []int64{reshapedRow, n / reshapedRow}); err != nil {
-			return fmt.Errorf("%s: tensor %q: %w", t.File, t.Name, err)
+			return fmt.Errorf("%s: tensor %q: %w", first.File, first.Name, err)
 		}
 	}
-	for _, part := range w.Tensors {
-		if part != nil {
-			j.reads = append(j.reads, j.in.image.stored[part])
+	var from []string
+	for _, w := range t.parts {
+		from = append(from, w.First().Name)
+		for _, part := range w.Tensors {
+			if part != nil {
+				j.reads = append(j.reads, j.in.image.stored[part])
+			}
 		}
 	}
-	j.Plan = append(j.Plan, Tensor{Name: w.Name, From: t.Name, Type: typ, Source: src})
+	j.Plan = append(j.Plan, Tensor{Name: t.name, From: strings.Join(from, ", "), Type: typ, Source: src})
 	return nil
 }
 
@@ -369,17 +375,16 @@ func (j *Job) planWeight(w *precision.Weight) error {
 //	five dimensions                      F32                           F32   F32   F32
 //	vectors, small ones, m.F32           F32 if stored as F32 or BF16  same  F32   F32
 //	others                               BF16 if stored so, else F16   F16   BF16  F32
-func (j *Job) imageType(w *precision.Weight) gguf.Type {
-	t := w.First()
-	elements := int64(1)
-	for _, d := range t.Shape {
+func (j *Job) imageType(t *assembled) gguf.Type {
+	shape, elements := t.shape(), int64(1)
+	for _, d := range shape {
 		elements *= d
 	}
-	stored := func(d safetensors.DType) bool { return w.Scheme() == "" && t.DType == d }
-	small := len(t.Shape) == 1 || elements <= smallest || j.Image.F32.Match(w.Name)
+	stored := func(d safetensors.DType) bool { return t.parts[0].Scheme() == "" && t.first().DType == d }
+	small := len(shape) == 1 || elements <= smallest || j.Image.F32.Match(t.name)
 	precise := stored(safetensors.F32) || stored(safetensors.BF16) || j.options.Type == BF16
 	switch {
-	case len(t.Shape) > gguf.MaxDims, small && precise:
+	case len(shape) > gguf.MaxDims, small && precise:
 		return gguf.TypeF32
 	case j.options.Type != Auto:
 		return j.Type.row().tensor

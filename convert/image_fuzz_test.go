@@ -3,6 +3,8 @@ package convert
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"ggforge/arch/diffusion"
@@ -41,6 +43,8 @@ func FuzzImage(f *testing.F) {
 	f.Add(safetensorstest.Encode(append([]safetensorstest.Tensor{imageTensor("m.weight", safetensors.F8_E4M3, 2, 32),
 		imageTensor("m.weight_scale", safetensors.U8, 512)}, imageModel(diffusion.ByName("wan"), safetensors.BF16)...),
 		map[string]string{marksKey: `{"layers": {"m": {"format": "mxfp8"}}}`}))
+	f.Add(fewBlocks(layoutOf("FluxTransformer2DModel")))
+	f.Add(fewBlocks(layoutOf("WanVACETransformer3DModel")))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
 		in, out := filepath.Join(dir, "in.safetensors"), filepath.Join(dir, "out.gguf")
@@ -67,4 +71,13 @@ func FuzzImage(f *testing.F) {
 			t.Errorf("%d tensors, want %d", n, len(job.Plan))
 		}
 	})
+}
+
+// fewBlocks returns a checkpoint in a layout of the diffusers library with one block of each kind.
+func fewBlocks(l *diffusion.Layout) []byte {
+	list, _ := layoutModel(l, mixed)
+	return safetensorstest.Encode(slices.DeleteFunc(list, func(x safetensorstest.Tensor) bool {
+		_, rest, ok := strings.Cut(x.Name, "blocks.")
+		return ok && !strings.HasPrefix(rest, "0.")
+	}), nil)
 }

@@ -18,8 +18,8 @@ type Model struct {
 	// More are sets of models that the reference does not know. They are looked for after the Sets of all rows.
 	More [][]string
 
-	// Banned are names of the layout of the diffusers library for the same model, which loaders of GGUF files do not
-	// take: a checkpoint with one of them is refused.
+	// Banned are names that the diffusers library has for the same model, which loaders of GGUF files do not take: a
+	// checkpoint with one of them is refused unless it has a [Layout].
 	Banned []string
 
 	// F32 are tensors that are F32 in the file if the checkpoint has them as float32 or bfloat16. Loaders use them
@@ -113,8 +113,9 @@ func Detect(names []string) (*Model, error) {
 		return nil, unknown(has)
 	}
 	if at := slices.IndexFunc(m.Banned, func(n string) bool { return has[n] }); at >= 0 {
-		return nil, fault.Errorf(fault.Unsupported, "%s in the layout of the diffusers library (tensor %q), which "+
-			"loaders of GGUF files do not take: convert the original checkpoint", m.Name, m.Banned[at])
+		return nil, fault.Errorf(fault.Unsupported, "%s with names of the diffusers library (tensor %q), which "+
+			"loaders of GGUF files do not take, and which are not those of a class that is converted: convert the original "+
+			"checkpoint", m.Name, m.Banned[at])
 	}
 	return m, nil
 }
