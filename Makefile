@@ -288,7 +288,7 @@ COMFYUI_COMMIT   := 795e451
 DIFFUSERS        ?= https://github.com/huggingface/diffusers
 DIFFUSERS_COMMIT := 58eb52c
 IMAGE_READERS    ?= /srv/image-readers
-READ_BY          := ^TestReaders(Encoders|Diffusion)$$
+READ_BY          := ^TestReaders(Encoders|Diffusion|Layouts)$$
 .PHONY: image-readers
 image-readers: build
 	@mkdir -p $(ORACLE_ROOT)$(IMAGE_READERS)
@@ -296,7 +296,7 @@ image-readers: build
 	test -d out/diffusers || git clone -q --filter=blob:none $(DIFFUSERS) out/diffusers
 	@mkdir -p $(ORACLE_ROOT)$(IMAGE_READERS)/ComfyUI_GGUF $(ORACLE_ROOT)$(IMAGE_READERS)/diffusers
 	git -C out/ComfyUI-GGUF archive $(COMFYUI_COMMIT) | tar -x -C $(ORACLE_ROOT)$(IMAGE_READERS)/ComfyUI_GGUF
-	git -C out/diffusers archive $(DIFFUSERS_COMMIT) src | tar -x -C $(ORACLE_ROOT)$(IMAGE_READERS)/diffusers
+	git -C out/diffusers archive $(DIFFUSERS_COMMIT) src scripts | tar -x -C $(ORACLE_ROOT)$(IMAGE_READERS)/diffusers
 	$(SIMD) $(INTEROP) IMAGE_READERS=$(IMAGE_READERS) go test -count=1 -v ./test/interop -run '$(READ_BY)'
 
 # Reads from and writes to a real server of objects, MinIO, which is built in S3_TOOLS and killed in the middle, as our own

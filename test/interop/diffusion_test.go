@@ -22,7 +22,9 @@ var deliberately = map[string]string{
 	"flux-prefix-model": "flux-dev", // text encoders are left out
 	"flux-prefix-dm":    "flux-dev", // another prefix
 	"sd1-statedict":     "",         // the dict in another dict
-	"no-krea2":          "",         // models that it does not know
+	"no-flux-diffusers": "",         // names of the diffusers library, which become the original ones
+	"dir-flux":          "no-flux-diffusers",
+	"no-krea2":          "", // models that it does not know
 	"no-ideogram4":      "",
 	"no-minimax-h3":     "",
 	"no-mochi":          "",

@@ -36,6 +36,7 @@ var elsewhere = map[string]string{
 	"TestReadersDiffusion": "make image-readers",
 	"TestReadersEncoders":  "make image-readers",
 	"TestReadersHeaders":   "make readers",
+	"TestReadersLayouts":   "make image-readers",
 	"TestReadersRun":       "make readers",
 	"TestSchedulersQuote":  "make schedulers",
 	"TestSimulated":        "make schedulers",
