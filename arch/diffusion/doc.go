@@ -13,8 +13,8 @@
 //	conversion    which tensors are F32 (F32), left out (Ignored), in rows of 256 (Reshape), of 5 dimensions (FiveDims)
 //	quantization  which tensors stay as they are (Keep), and with how many dimensions (Dims)
 //
-// The diffusers library has names of its own for most models, and cuts tensors in other places. A [Layout] is the table that
-// leads back to the original names.
+// The diffusers library has names of its own for most models, and cuts tensors in other places. A [Layout] is the table
+// that leads back to the original names.
 //
 // Rows with Reference are those of tools/convert.py and tools/lcpp.patch of city96/ComfyUI-GGUF, branch
 // auto_convert at 4dfc025, in its order of detection; what others add comes after them, so that no checkpoint
