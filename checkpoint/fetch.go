@@ -18,7 +18,7 @@ import (
 const datasets = hubScheme + "datasets/"
 
 // maxWhole is the largest file that Fetch reads from a server that sends no ranges.
-const maxWhole = 1 << 30
+const maxWhole = 256 << 20
 
 // Fetch copies a file on a server to a new file at to: hf://ORG/NAME/FILE or hf://datasets/ORG/NAME/FILE, with @REVISION
 // after NAME if not the main branch is meant, s3://BUCKET/KEY, or an address that begins with http:// or https://. After
