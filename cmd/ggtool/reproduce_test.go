@@ -64,7 +64,7 @@ func TestReproduceAsksNoServerThatOnlyTheManifestNames(t *testing.T) {
 	run := expect(t, "reproduce")
 	for _, args := range [][]string{{"--base-model-id", "org/base"}, {"--base-model-id=org/base"},
 		{"--base", "hf://org/base"}, {"--target-model-dir", "hf://org/base"}, {"--merge-lora", "hf://org/base:0.5"},
-		{"--metadata", "https://example.com/m.json"}} {
+		{"--metadata", hub.URL + "/m.json"}} {
 		m := strange(t, dir, manifest.Manifest{Command: manifest.Convert, Source: "adapter", Arguments: args})
 		run(2, "--input", "--input", adapter, m)
 	}

@@ -160,14 +160,18 @@ func CheckArguments(ctx context.Context, cmd *cli.Command, args []string, do fun
 		ran = true
 		return do(cmd)
 	}
-	err := Run(context.WithValue(ctx, parsesKey{}, true), cmd, append([]string{cmd.Name}, args...))
+	err := Run(OnlyParse(ctx), cmd, append([]string{cmd.Name}, args...))
 	if err == nil && !ran {
 		return fault.Errorf(fault.Usage, "%s %s: would only print something", cmd.Name, strings.Join(args, " "))
 	}
 	return err
 }
 
-// parsesKey is the key of contexts of CheckArguments.
+// OnlyParse returns a context with which Run reads no file or server that arguments name before it calls the action:
+// MayRead returns false.
+func OnlyParse(ctx context.Context) context.Context { return context.WithValue(ctx, parsesKey{}, true) }
+
+// parsesKey is the key of contexts of OnlyParse.
 type parsesKey struct{}
 
 // MayRead reports whether the code that parses flags may read files and servers named by them.

@@ -157,7 +157,7 @@ type run struct {
 	out, err *stream
 	warned   map[string]bool
 	quiet    bool     // print only errors, warnings and requested results
-	parses   bool     // CheckArguments only parses the command line
+	parses   bool     // the command line is only parsed: OnlyParse
 	files    []string // written files, for the last event
 	helpAll  bool     // help lists all flags
 	// fetched has the paths of copies of files on servers, by address.

@@ -149,7 +149,7 @@ func (j *job) arguments(ctx context.Context) (args []string, err error) {
 		return nil, err
 	}
 	parsed := false
-	err = j.run(ctx, j.m.Arguments, func(_ context.Context, cmd *cli.Command) error {
+	err = j.run(tool.OnlyParse(ctx), j.m.Arguments, func(_ context.Context, cmd *cli.Command) error {
 		parsed = true
 		if cmd.Args().Present() {
 			return fault.Errorf(fault.Broken, "argument %q: want flags that decide bytes", cmd.Args().First())
