@@ -389,7 +389,8 @@ func (q *quality) costs(w *bytes.Buffer) {
 	fmt.Fprintf(w, `## %s
 
 User time of the commands that made the files of the tables below, one thread each, two commands at a time: llama-quantize makes one file, and needs
-llama-imatrix once for all files with importance; ggquant calibrates and makes several files in one run, with best %d at most.
+llama-imatrix once for all files with importance; ggquant calibrates and makes several files in one run, with best %d at most. Rows that were measured at different times may be of different machines: one
+with other work took three times as long for the same command as another.
 
 `, costsHeading, together)
 	t.write(w)
