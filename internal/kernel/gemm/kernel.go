@@ -5,10 +5,10 @@ package gemm
 import "ggforge/internal/kernel/vecmath"
 
 // sums has the results of a kernel: of 3 tokens with 4 rows of weights each. The last 4 are not used. parts is room for
-// the sums of passes, which would be cleared in each call if a kernel had it on its stack.
+// the sums of lanes, which would be cleared in each call if a kernel with vectors had it on its stack.
 type sums struct {
 	of    [4 * 4]float32
-	parts [144]float32
+	parts [3 * 4 * width]float32
 }
 
 // kernel multiplies panels.
@@ -26,10 +26,11 @@ var plain = kernel{"scalar", 16, 3, 4, plainDots}
 
 func plainDots(out *sums, x, w []float32) {
 	const mr, nr = 3, 4
-	var parts [mr * nr][width]float32
+	parts := &out.parts
+	clear(parts[:])
 	for ; len(x) >= mr*width && len(w) >= nr*width; x, w = x[mr*width:], w[nr*width:] {
-		for i := range parts {
-			s, a, b := &parts[i], x[i/nr*width:][:width], w[i%nr*width:][:width]
+		for i := range mr * nr {
+			s, a, b := (*[width]float32)(parts[i*width:]), x[i/nr*width:][:width], w[i%nr*width:][:width]
 			for l := range s {
 				if sum := float64(a[l])*float64(b[l]) + float64(s[l]); vecmath.Rounds(sum) { // nearly always
 					s[l] = float32(sum)
@@ -39,8 +40,8 @@ func plainDots(out *sums, x, w []float32) {
 			}
 		}
 	}
-	for i := range parts {
-		out.of[i] = tree(&parts[i])
+	for i := range mr * nr {
+		out.of[i] = tree((*[width]float32)(parts[i*width:]))
 	}
 }
 

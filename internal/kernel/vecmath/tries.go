@@ -20,9 +20,8 @@ type Tries struct {
 	// Weight and Add come in.
 	Weight, Add [TriesSize][RoundingSize]float32
 
-	// Of measureTries: errors of places, and sums of the place before the present one.
+	// off has the errors of places; of the place before the present one, measureTries keeps the sum there.
 	off [TriesSize][TriesTogether][RoundingSize]float32
-	add [TriesTogether][RoundingSize]float32
 
 	Levels *Levels
 	_      [56]byte
@@ -33,21 +32,18 @@ type Tries struct {
 func (x *Tries) Measure(n int) {
 	for r := measureTries(x, n); r < RoundingSize; r++ {
 		for k := range TriesTogether {
-			var add [TriesSize]float32
-			for p := range n {
-				add[p] = x.Add[p][r]
-			}
 			scale, min := x.Scale[k][r], x.Min[k][r]
 			loss, inverse := float32(0), 1/scale
 			for p := n - 1; p >= 0; p-- {
-				t := x.Weight[p][r] + add[p]
+				t := x.Add[p][r]
+				for q := n - 1; q > p; q-- {
+					t = MulAdd(math.Float32frombits(x.Near[q][p]), x.off[q][k][r], t)
+				}
+				t = x.Weight[p][r] + t
 				v := float32(scale*x.Levels.level(float32((t+min)*inverse))) - min
 				off := t - v
 				loss += float32(math.Float32frombits(x.Cost[p]) * float32(off*off))
-				e := x.Weight[p][r] - v
-				for i, near := range x.Near[p][:p] {
-					add[i] = MulAdd(math.Float32frombits(near), e, add[i])
-				}
+				x.off[p][k][r] = x.Weight[p][r] - v
 			}
 			x.Loss[k][r] = loss
 		}

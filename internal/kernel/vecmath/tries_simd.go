@@ -45,18 +45,19 @@ func measureTries(x *Tries, n int) (r int) {
 					e = simd.LoadFloat32s(off[4][r:])
 					t4, b4 = e.MulAdd(by, t4), e.MulAdd(other, b4)
 				}
-				b0.Store(x.add[0][r:])
-				b1.Store(x.add[1][r:])
-				b2.Store(x.add[2][r:])
-				b3.Store(x.add[3][r:])
-				b4.Store(x.add[4][r:])
+				sum := &x.off[before]
+				b0.Store(sum[0][r:])
+				b1.Store(sum[1][r:])
+				b2.Store(sum[2][r:])
+				b3.Store(sum[3][r:])
+				b4.Store(sum[4][r:])
 			} else {
-				by, off := bits(x.Near[p+1][p]), &x.off[p+1]
-				t0 = by.MulAdd(simd.LoadFloat32s(off[0][r:]), simd.LoadFloat32s(x.add[0][r:]))
-				t1 = by.MulAdd(simd.LoadFloat32s(off[1][r:]), simd.LoadFloat32s(x.add[1][r:]))
-				t2 = by.MulAdd(simd.LoadFloat32s(off[2][r:]), simd.LoadFloat32s(x.add[2][r:]))
-				t3 = by.MulAdd(simd.LoadFloat32s(off[3][r:]), simd.LoadFloat32s(x.add[3][r:]))
-				t4 = by.MulAdd(simd.LoadFloat32s(off[4][r:]), simd.LoadFloat32s(x.add[4][r:]))
+				by, off, sum := bits(x.Near[p+1][p]), &x.off[p+1], &x.off[p]
+				t0 = by.MulAdd(simd.LoadFloat32s(off[0][r:]), simd.LoadFloat32s(sum[0][r:]))
+				t1 = by.MulAdd(simd.LoadFloat32s(off[1][r:]), simd.LoadFloat32s(sum[1][r:]))
+				t2 = by.MulAdd(simd.LoadFloat32s(off[2][r:]), simd.LoadFloat32s(sum[2][r:]))
+				t3 = by.MulAdd(simd.LoadFloat32s(off[3][r:]), simd.LoadFloat32s(sum[3][r:]))
+				t4 = by.MulAdd(simd.LoadFloat32s(off[4][r:]), simd.LoadFloat32s(sum[4][r:]))
 			}
 			w, to := simd.LoadFloat32s(x.Weight[p][r:]), &x.off[p]
 			t0, t1, t2, t3, t4 = w.Add(t0), w.Add(t1), w.Add(t2), w.Add(t3), w.Add(t4)
