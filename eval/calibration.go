@@ -49,6 +49,10 @@ func (m *Model) Calibrate(ctx context.Context, r Run, sums *imatrix.Sums, c Cali
 	if c.State == "" {
 		return sums, m.Collect(ctx, r, sums, c.Importance)
 	}
+	// a power failure can bring back the second name that the state before the last one had
+	if err := writer.FinishCommits([]string{c.State}); err != nil {
+		return nil, err
+	}
 	err := statefile.Check(c.State)
 	there := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ import (
 	"ggforge/rows"
 	"ggforge/test/hftest"
 	"ggforge/test/mutate"
+	"ggforge/writer"
 )
 
 // TestNextN checks the MTP (NextN) layers of the made-up model of every architecture that has them: all their matrices
@@ -368,6 +370,17 @@ func TestNextNResumed(t *testing.T) {
 	}
 	if done < 1 || done >= chunks || sums.NextN != 1 || !reflect.DeepEqual(sums.Tallies(), whole.Tallies()) {
 		t.Errorf("resumed from %d chunks: other sums than those of one run", done)
+	}
+	// a second name that a power failure has brought back, when nothing is left to do
+	old := opt.State + writer.Suffix + ".old"
+	if err := os.Link(opt.State, old); err != nil {
+		t.Skip(err)
+	}
+	if _, err := r.Calibrate(t.Context(), run, imatrix.NewSums(chunk), opt); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(old); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the former name of the state is left: %v", err)
 	}
 }
 
