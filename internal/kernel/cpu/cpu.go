@@ -5,7 +5,7 @@ package cpu
 type Machine struct {
 	Bits     int  // width of vectors of package simd, 0 in a scalar build
 	Emulated bool // package simd works without vector instructions
-	AVX2     bool // the CPU has AVX2
+	AVX2     bool // the CPU has AVX2 and FMA
 }
 
 // Lanes reports whether kernels of package simd are faster than scalar code.

@@ -2,6 +2,13 @@
 
 package cpu
 
-import "simd/archsimd"
+import (
+	"simd/archsimd"
 
-func hasAVX2() bool { return archsimd.X86.AVX2() }
+	"ggforge/internal/kernel/cpu/widest"
+)
+
+// Package simd, which this package imports, has read GODEBUG by now.
+func init() { widest.Restore() }
+
+func hasAVX2() bool { return archsimd.X86.AVX2() && archsimd.X86.FMA() }
