@@ -245,7 +245,9 @@ var (
 
 // target runs a make target and counts the cases in what it prints. One that cannot run here prints why.
 func target(ctx context.Context, j *job, name string) (record, error) {
-	err := j.do(j.command(ctx, ".", nil, "make", "--no-print-directory", name))
+	// Two targets at a time must not share the folder inside the reference's chroot.
+	env := []string{"INTEROP_WORK=/srv/interop-" + name}
+	err := j.do(j.command(ctx, ".", env, "make", "--no-print-directory", name))
 	text, e := j.text()
 	if e != nil {
 		return record{}, e
