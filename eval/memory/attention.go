@@ -11,6 +11,10 @@ func (b *batch) attention(a graph.Attention, x *result) *result {
 	if shared, ok := projection.(graph.SharedKV); ok {
 		own, projection = int64(s.Layer()) < s.Size(shared.From), shared.Own
 	}
+	if !own && b.cache(a) == nil {
+		b.fail("layer %d uses the keys of another layer, but no layer with its window has keys of its own", s.Layer())
+		return x
+	}
 	_, gated := projection.(graph.GatedQueries)
 	var q, k, v, gate *result
 	switch all := b.rows("attn_qkv", 0); {

@@ -165,6 +165,11 @@ func TestRefused(t *testing.T) {
 			fault.Broken},
 		{"too large", header("llama", with(with(llama8B(), "attention.key_length", u32(1<<24)),
 			"attention.head_count_kv", u32(1<<24))), memory.Options{}, fault.Broken},
+		// layer 5, which has no window, uses the keys of layer 1, which has one
+		{"shared keys of another window", header("gemma4", parsed(t, `block_count=6 embedding_length=256 attention.head_count=4
+			attention.head_count_kv=2 attention.key_length=64 attention.value_length=64 attention.sliding_window=16
+			attention.sliding_window_pattern=1,1,1,1,1,0 attention.shared_kv_layers=4
+			embedding_length_per_layer_input=0`)), memory.Options{}, fault.Broken},
 		{"context", header("llama", llama8B()), memory.Options{Context: math.MaxInt64}, fault.Usage},
 		{"sequences", header("llama", llama8B()), memory.Options{Sequences: 1000}, fault.Usage},
 	} {
