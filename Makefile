@@ -29,15 +29,17 @@ INTEROP        = ORACLE_ROOT=$(ORACLE_ROOT) ORACLE_SHARED=$(abspath $(ORACLE_SHA
 
 .PHONY: build man demo test check gate fmt vet staticcheck tidy generate licences cross race fuzz trust growth parity-long faults soak mutate importer bench gobench golden architectures evaluation quality configs interop release reproducible publish lint readers wine slurm kubernetes kubernetes-run schedulers clean
 
+# Where commands are built; a release has its own folder, so that commands in use stay as they are.
+BIN := bin
 build:
-	$(SIMD) CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(COMMANDS:%=./cmd/%)
+	$(SIMD) CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ $(COMMANDS:%=./cmd/%)
 
 # The manual pages and the completions, in out/man and out/completions.
 man: build
 	mkdir -p out/man out/completions
-	@for c in $(COMMANDS); do bin/$$c man > out/man/$$c.1 || exit 1; \
-		bin/$$c completion bash > out/completions/$$c.bash && bin/$$c completion zsh > out/completions/_$$c && \
-		bin/$$c completion fish > out/completions/$$c.fish && bin/$$c completion powershell > out/completions/$$c.ps1 || exit 1; done
+	@for c in $(COMMANDS); do $(BIN)/$$c man > out/man/$$c.1 || exit 1; \
+		$(BIN)/$$c completion bash > out/completions/$$c.bash && $(BIN)/$$c completion zsh > out/completions/_$$c && \
+		$(BIN)/$$c completion fish > out/completions/$$c.fish && $(BIN)/$$c completion powershell > out/completions/$$c.ps1 || exit 1; done
 
 demo: build
 	mkdir -p out/demo
@@ -364,7 +366,7 @@ release:
 	rm -rf dist
 	rm -rf out/man out/completions
 	@version='$(RELEASE)'; test -n "$$version" || exit 1; \
-	$(MAKE) --no-print-directory man VERSION="$$version" && mkdir -p dist/share && cp -R out/man out/completions dist/share && \
+	$(MAKE) --no-print-directory man VERSION="$$version" BIN=out/release && mkdir -p dist/share && cp -R out/man out/completions dist/share && \
 	for p in $(PLATFORMS); do echo "build $$p $$version"; \
 		env GOFLAGS= GOAMD64=v1 GOARM64=v8.0 GOFIPS140=off $(SIMD) CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build -trimpath -buildvcs=false \
 			-ldflags "-s -w -X ggforge/cmd/internal/cli.Version=$$version" -o dist/bin/$${p%/*}-$${p#*/}/ $(COMMANDS:%=./cmd/%) || exit 1; done
