@@ -496,7 +496,7 @@ func TestObjectsRefused(t *testing.T) {
 		t.Error("a run in a store without conditions leaves something")
 	}
 	s = newMemoryStore()
-	s.objects["o/a.gguf"] = []byte("old")
+	s.objects[filepath.Join("o", "a.gguf")] = []byte("old")
 	want(run(s, "1", 1, 1, false), fs.ErrExist, "belongs to another run")
 	if err := errors.Join(run(s, "1", 1, 1, true), run(s, "1", 0, 0, true), run(s, "1", 1, 1, false)); err != nil {
 		t.Error(err)
