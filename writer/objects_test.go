@@ -561,7 +561,7 @@ type stopping struct {
 }
 
 func (s *stopping) Send(ctx context.Context, path, id string, n int, data []byte) (Piece, error) {
-	if s.left.Add(-1) == 0 {
+	if s.left.Add(-1) <= 0 { // a later one, too: this one may wait for a processor before it stops the run
 		s.stop()
 	}
 	if err := ctx.Err(); err != nil {
