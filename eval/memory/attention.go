@@ -12,7 +12,8 @@ func (b *batch) attention(a graph.Attention, x *result) *result {
 		own, projection = int64(s.Layer()) < s.Size(shared.From), shared.Own
 	}
 	if !own && b.cache(a) == nil {
-		b.fail("layer %d uses the keys of another layer, but no layer with its window has keys of its own", s.Layer())
+		b.fail("layer %d uses the keys of another layer, which no cache has: layers with its window have none of their own, "+
+			"or attention is bidirectional", s.Layer())
 		return x
 	}
 	_, gated := projection.(graph.GatedQueries)
