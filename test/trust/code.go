@@ -23,7 +23,7 @@ type source struct {
 	ImportPath, Dir                             string
 	Imports, TestImports, XTestImports          []string
 	EmbedFiles, TestEmbedFiles, XTestEmbedFiles []string
-	sum                                         []byte   // of its files
+	sum, testSum                                []byte   // of its files, and of its tests
 	fuzz                                        []string // fuzz targets
 }
 
@@ -53,22 +53,31 @@ func listSources() (sources, error) {
 	}
 }
 
-// read takes the sum of the package's files, of those for other systems and builds, too.
+// read takes the sums of the package's files, of those for other systems and builds, too.
 func (p *source) read() error {
 	files, err := filepath.Glob(filepath.Join(p.Dir, "*.go"))
 	if err != nil {
 		return err
 	}
-	for _, list := range [][]string{p.EmbedFiles, p.TestEmbedFiles, p.XTestEmbedFiles} {
+	tests := map[string]bool{}
+	for _, name := range files {
+		tests[name] = strings.HasSuffix(name, "_test.go")
+	}
+	for i, list := range [][]string{p.EmbedFiles, p.TestEmbedFiles, p.XTestEmbedFiles} {
 		for _, name := range list {
-			files = append(files, filepath.Join(p.Dir, name))
+			path := filepath.Join(p.Dir, name)
+			tests[path] = i > 0 && (tests[path] || !slices.Contains(p.EmbedFiles, name))
 		}
 	}
-	h := sha256.New()
-	for _, name := range slices.Sorted(slices.Values(files)) {
+	sum, testSum := sha256.New(), sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			return err
+		}
+		h := sum
+		if tests[name] {
+			h = testSum
 		}
 		fmt.Fprintf(h, "%s %d\n", strings.TrimPrefix(name, p.Dir), len(data))
 		h.Write(data)
@@ -78,12 +87,15 @@ func (p *source) read() error {
 			}
 		}
 	}
-	p.sum = h.Sum(nil)
+	p.sum, p.testSum = sum.Sum(nil), testSum.Sum(nil)
 	return nil
 }
 
-// code returns the SHA-256 of the packages, with their tests, of what they import, and of other files.
-func (all sources) code(packages []string, files ...string) (string, error) {
+// uses is what a step runs: tests of packages, packages that are only built, and other files.
+type uses struct{ tests, built, files []string }
+
+// code returns the SHA-256 of what a step runs and of the packages that it imports, of these without their tests.
+func (all sources) code(u uses) (string, error) {
 	needed := map[string]bool{}
 	var visit func(path string, tests bool) error
 	visit = func(path string, tests bool) error {
@@ -107,19 +119,22 @@ func (all sources) code(packages []string, files ...string) (string, error) {
 		}
 		return nil
 	}
-	for _, path := range packages {
-		needed[path] = true
-	}
-	for _, path := range packages {
-		if err := visit(path, true); err != nil {
-			return "", err
+	for i, list := range [][]string{u.tests, u.built} {
+		for _, path := range list {
+			needed[path] = true
+			if err := visit(path, i == 0); err != nil {
+				return "", err
+			}
 		}
 	}
 	h := sha256.New()
 	for _, path := range slices.Sorted(maps.Keys(needed)) {
 		fmt.Fprintf(h, "%s %x\n", path, all[path].sum)
+		if slices.Contains(u.tests, path) {
+			fmt.Fprintf(h, "tests %x\n", all[path].testSum)
+		}
 	}
-	for _, name := range append([]string{"go.mod", "go.sum"}, files...) {
+	for _, name := range append([]string{"go.mod", "go.sum"}, u.files...) {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			return "", err

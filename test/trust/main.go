@@ -7,7 +7,8 @@
 //	report  tables in docs/reliability.md, written from the state alone
 //
 // A slice counts for a step as long as the code that the step runs is the same: the SHA-256 of the sources of its
-// packages and of all packages of this module that they import. A change elsewhere keeps it. Of the steps that want
+// packages, with the tests that it runs, and of all packages of this module that they import. A change elsewhere keeps
+// it. Of the steps that want
 // more, the one with the smallest share of its count runs next. Steps that wait more than they compute run next to the
 // others, in a lane of their own.
 package main

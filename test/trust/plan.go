@@ -112,6 +112,14 @@ var programs = []struct {
 
 var commands = []string{"cmd/ggconv", "cmd/ggquant", "cmd/ggeval", "cmd/ggtool"}
 
+// paths returns import paths of packages of the module.
+func paths(short ...string) (list []string) {
+	for _, p := range short {
+		list = append(list, module+p)
+	}
+	return list
+}
+
 // plan returns all steps, with counts that are so many times those of the constants.
 func plan(times int64) ([]*step, error) {
 	all, err := listSources()
@@ -119,12 +127,9 @@ func plan(times int64) ([]*step, error) {
 		return nil, err
 	}
 	var steps []*step
-	add := func(s *step, packages []string, files ...string) {
-		for i, p := range packages {
-			packages[i] = module + p
-		}
+	add := func(s *step, u uses) {
 		var e error
-		if s.code, e = all.code(packages, files...); e != nil {
+		if s.code, e = all.code(u); e != nil {
 			err = e
 		}
 		switch s.group {
@@ -134,7 +139,7 @@ func plan(times int64) ([]*step, error) {
 		steps = append(steps, s)
 	}
 	add(&step{name: "faults", group: "faults", want: shares, first: 1, unit: "shares of all faults",
-		binary: tests("./test/faulttest"), run: faults}, []string{"test/faulttest"})
+		binary: tests("./test/faulttest"), run: faults}, uses{tests: paths("test/faulttest")})
 	jobs, e := output("go", "run", "./test/soak", "-list", "-dir", os.TempDir())
 	if e != nil {
 		return nil, e
@@ -150,15 +155,22 @@ func plan(times int64) ([]*step, error) {
 		name = strings.TrimSpace(name)
 		add(&step{name: "kills: " + name, group: "kills", want: wantKills, first: 30, unit: "kills", binary: soak,
 			run: func(ctx context.Context, j *job) (record, error) { return kills(ctx, j, name) }},
-			append([]string{"test/soak"}, commands...))
+			uses{built: paths(append([]string{"test/soak"}, commands...)...)})
+	}
+	wine, e := os.ReadFile("test/interop/testdata/wine.txt") // packages of which make wine runs the tests
+	if e != nil {
+		return nil, e
 	}
 	for _, p := range programs {
+		if p.target == "wine" {
+			p.packages = append(strings.Fields(string(wine)), p.packages...)
+		}
 		add(&step{name: "make " + p.target, group: "programs", want: 1, first: 1, unit: "runs", waits: p.waits,
 			run: func(ctx context.Context, j *job) (record, error) { return target(ctx, j, p.target) }},
-			slices.Concat(p.packages, commands), "Makefile")
+			uses{tests: paths(p.packages...), built: paths(commands...), files: []string{"Makefile"}})
 	}
 	add(&step{name: "mutants", group: "mutants", want: wantMutants, first: 1, unit: "mutants",
-		binary: tests("./test/mutate"), run: mutants}, []string{"test/mutate"})
+		binary: tests("./test/mutate"), run: mutants}, uses{tests: paths("test/mutate")})
 	for i, typ := range slices.Concat(parity, parityOthers) {
 		want := int64(wantParity)
 		if i >= len(parity) {
@@ -166,7 +178,8 @@ func plan(times int64) ([]*step, error) {
 		}
 		add(&step{name: "parity " + typ, group: "parity", want: want, first: 100_000, unit: "sub-blocks",
 			binary: tests("./quants"),
-			run:    func(ctx context.Context, j *job) (record, error) { return random(ctx, j, typ) }}, []string{"quants"})
+			run:    func(ctx context.Context, j *job) (record, error) { return random(ctx, j, typ) }},
+			uses{tests: paths("quants")})
 	}
 	used := map[string]bool{}
 	for _, path := range slices.Sorted(maps.Keys(all)) {
@@ -183,7 +196,7 @@ func plan(times int64) ([]*step, error) {
 				unit: "executions", binary: tests("./"+short, "-gcflags=ggforge/...=-d=libfuzzer"), plain: tests("./" + short),
 				guided: min(wantGuided, want/2),
 				run:    func(ctx context.Context, j *job) (record, error) { return fuzz(ctx, j, path, p.Dir, name) }},
-				[]string{short})
+				uses{tests: []string{path}})
 		}
 	}
 	for name := range counts {

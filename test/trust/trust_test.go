@@ -160,34 +160,39 @@ func newState(t *testing.T) *state {
 	return s
 }
 
-// TestCode changes sources: the code of a package depends on its tests, on what it imports, and on what its tests
-// import, not on the tests of those.
+// TestCode changes sources: the code of a step depends on the tests that it runs, and on what they and the packages that
+// it builds import, not on the tests of those.
 func TestCode(t *testing.T) {
 	all := sources{}
 	for name, imports := range map[string][3][]string{
 		"a": {{"fmt", "ggforge/b"}, {"ggforge/c"}, {"ggforge/a"}}, "b": {nil, {"ggforge/d"}}, "c": {{"ggforge/e"}}, "d": {}, "e": {},
+		"f": {{"ggforge/g"}, {"ggforge/d"}}, "g": {},
 	} {
 		all["ggforge/"+name] = &source{Imports: imports[0], TestImports: imports[1], XTestImports: imports[2], sum: []byte(name)}
 	}
 	t.Chdir("../..")
 	code := func() string {
 		t.Helper()
-		s, err := all.code([]string{"ggforge/a"})
+		s, err := all.code(uses{tests: []string{"ggforge/a"}, built: []string{"ggforge/f"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
 	before := code()
-	for name, changes := range map[string]bool{"a": true, "b": true, "c": true, "d": false, "e": true} {
+	for name, changes := range map[string][2]bool{"a": {true, true}, "b": {true, false}, "c": {true, false}, "d": {},
+		"e": {true, false}, "f": {true, false}, "g": {true, false}} {
 		p := all["ggforge/"+name]
-		p.sum = []byte("changed")
-		if changed := code() != before; changed != changes {
-			t.Errorf("a change of %s: %v, want %v", name, changed, changes)
+		for i, sum := range []*[]byte{&p.sum, &p.testSum} {
+			old := *sum
+			*sum = []byte("changed")
+			if changed := code() != before; changed != changes[i] {
+				t.Errorf("a change of %s, tests %v: %v, want %v", name, i > 0, changed, changes[i])
+			}
+			*sum = old
 		}
-		p.sum = []byte(name)
 	}
-	if _, err := all.code([]string{"ggforge/x"}); err == nil {
+	if _, err := all.code(uses{built: []string{"ggforge/x"}}); err == nil {
 		t.Error("no error for a package that is not there")
 	}
 }
