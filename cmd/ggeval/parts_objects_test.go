@@ -160,6 +160,9 @@ func TestObjectsOnly(t *testing.T) {
 				t.Errorf("seed %d: submitted again: %q: exit code %d, %v", seed, again, code, err)
 			}
 		}
+		if n := s.Uploads(); n > 0 {
+			t.Errorf("seed %d: killed processes have left %d uploads", seed, n)
+		}
 		s.Put("out/im.gguf", []byte("of somebody else"))
 		if code, _, err := run(0, append(matrix, "--finish")...); code != 2 || string(s.Get("out/im.gguf")) !=
 			"of somebody else" {

@@ -19,6 +19,7 @@ import (
 
 // objectStore is a store of objects that a job makes in its bucket out.
 type objectStore struct {
+	again bool // a killed process sends an object again from its beginning
 	*buckettest.Server
 	*failing
 }
@@ -37,12 +38,20 @@ func (o *objectStore) reset() {
 
 func (o *objectStore) env() []string { return o.variables }
 
-func (o *objectStore) begun() (yes, there bool) { return o.Parts() > 0, true }
+func (o *objectStore) begun() (yes, there bool) {
+	return o.Parts() > 0 || slices.ContainsFunc(o.Names(), ours.MatchString), true
+}
 
-// judge wants whole objects; those that are there appear one after the other.
+// judge wants whole objects; those that are there appear one after the other. Parts that stay are among them.
 func (o *objectStore) judge(want map[string][]byte) (phase string, err error) {
 	o.Idle() // what a killed process has sent, arrives
 	made, partial := 0, false
+	results := len(want)
+	for name := range want {
+		if ours.MatchString(name) {
+			results--
+		}
+	}
 	for _, name := range o.Names() {
 		short := strings.TrimPrefix(name, "out/")
 		data, ok := want[short]
@@ -53,12 +62,14 @@ func (o *objectStore) judge(want map[string][]byte) (phase string, err error) {
 			return "", fmt.Errorf("an unexpected object %s", name)
 		case !bytes.Equal(o.Get(name), data):
 			return "", fmt.Errorf("object %s is not the file that one process makes", name)
+		case ours.MatchString(short):
+			partial = true
 		default:
 			made++
 		}
 	}
 	switch {
-	case made == len(want):
+	case made == results:
 		return "after", nil
 	case made > 0:
 		return "commit", nil
@@ -68,7 +79,8 @@ func (o *objectStore) judge(want map[string][]byte) (phase string, err error) {
 	return "before", nil
 }
 
-// finished wants the objects and nothing else: no small ones, no uploads, and no piece sent again that the store had.
+// finished wants the objects and nothing else: no small ones of a run, no uploads, and no piece sent again that the store
+// had, unless that is what a killed process does.
 func (o *objectStore) finished(want map[string][]byte, kills int, _ bool) error {
 	if _, err := o.judge(want); err != nil {
 		return err
@@ -76,7 +88,11 @@ func (o *objectStore) finished(want map[string][]byte, kills int, _ bool) error 
 	names := []string{}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		names = append(names, "out/"+name)
-		if n := o.Sent("out/" + name); n > int64(len(want[name])) {
+		most := int64(len(want[name]))
+		if o.again {
+			most *= 1 + int64(kills)
+		}
+		if n := o.Sent("out/" + name); n > most {
 			return fmt.Errorf("%d bytes of %s were stored, which has %d, after %d kills", n, name, len(want[name]), kills)
 		}
 	}

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"ggforge/internal/io/part"
 )
 
 // soak is a run of the program.
@@ -46,7 +48,7 @@ type job struct {
 	resumes  bool              // without a flag
 	oneByOne bool              // files appear one after the other, not together
 	server   server            // where the files of remote come to be
-	one      []string          // the command that makes the files of remote in OUT, in one process
+	local    [][]string        // commands that make the files of remote in OUT, outputs in one process
 	remote   map[string][]byte
 	after    map[string][]byte
 	takes    time.Duration
@@ -89,14 +91,26 @@ var (
 
 func (s *soak) out() string { return filepath.Join(s.disk.root, "out") }
 
-// command returns a command of a job.
+// temp is the folder for temporary files of the commands.
+func (s *soak) temp() string { return filepath.Join(s.in, "temp") }
+
+// command returns a command of a job. Words NAME=VALUE before it are its environment, which has no other numbers of
+// parts than those.
 func (s *soak) command(args []string, more ...string) *exec.Cmd {
+	env := append(os.Environ(), s.env...)
+	for _, v := range part.Schedulers {
+		env = append(env, v.Index+"=", v.Count+"=") // empty is not set
+	}
+	env = append(env, "TMPDIR="+s.temp())
+	for ; strings.Contains(args[0], "="); args = args[1:] {
+		env = append(env, args[0])
+	}
 	var list []string
 	for _, a := range append(slices.Clone(args[1:]), more...) {
 		list = append(list, strings.NewReplacer("OUT", s.out(), "IN", s.in).Replace(a))
 	}
 	cmd := exec.Command(filepath.Join(s.bin, args[0]), list...)
-	cmd.Env = append(os.Environ(), s.env...)
+	cmd.Env = env
 	return cmd
 }
 
@@ -133,6 +147,23 @@ func (s *soak) prepare(checkpoint string, list bool) error {
 		}
 		return append(list, append(slices.Clone(command), "--finish"))
 	}
+	// local is a command with a file for its object.
+	local := func(command []string) []string {
+		command = slices.Clone(command)
+		command[slices.Index(command, "s3://out/m.gguf")] = "OUT/m.gguf"
+		return command
+	}
+	numbered := []string{"ggquant", "--quiet", "IN/in.gguf", "s3://out/m.gguf", "Q8_0"}
+	tasks := [][]string{ // in the order of inParts
+		slices.Concat([]string{"SLURM_ARRAY_TASK_ID=7", "SLURM_ARRAY_TASK_MIN=6", "SLURM_ARRAY_TASK_MAX=8",
+			"SLURM_ARRAY_TASK_COUNT=3", "SLURM_ARRAY_TASK_STEP=1"}, numbered, []string{"--part", "auto"}),
+		slices.Concat([]string{"AWS_BATCH_JOB_ARRAY_INDEX=0", "AWS_BATCH_JOB_ARRAY_SIZE=3"}, numbered,
+			[]string{"--part", "auto"}),
+		slices.Concat([]string{"JOB_COMPLETION_INDEX=2"}, numbered, []string{"--part", "auto/3"}),
+		append(slices.Clone(numbered), "--finish"),
+	}
+	matrix := []string{"ggeval", "imatrix", "--quiet", "-f", "IN/text.txt", "-c", "32", "-t", "1", "--sum-chunks", "2",
+		"IN/small.gguf", "-o", "s3://out/m.gguf"}
 	s.jobs = []*job{
 		{name: "ggconv", before: old("m.gguf"), commands: [][]string{{"ggconv", "--quiet", "--force", "--outtype",
 			"f16", checkpoint, "OUT/m.gguf"}}},
@@ -148,14 +179,19 @@ func (s *soak) prepare(checkpoint string, list bool) error {
 			commands: inParts(2, append(slices.Clone(quantize), "--part-files", "OUT")...)},
 		{name: "text encoder in parts", commands: inParts(3, encoder...)},
 		{name: "ggconv in parts, an object", server: &objectStore{}, commands: inParts(3, object...),
-			one: append(slices.Clone(object[:len(object)-1]), "OUT/m.gguf")},
+			local: [][]string{local(object)}},
 		{name: "ggquant in parts, three objects", server: &objectStore{},
-			commands: inParts(2, append(slices.Clone(objects), "s3://out")...), one: append(slices.Clone(objects), "OUT")},
+			commands: inParts(2, append(slices.Clone(objects), "s3://out")...),
+			local:    [][]string{append(slices.Clone(objects), "OUT")}},
+		{name: "ggquant in parts, auto", server: &objectStore{}, commands: tasks,
+			local: [][]string{local(numbered)}},
 		{name: "ggquant, calibrated", before: old("m.gguf"), commands: [][]string{{"ggquant", "--quiet", "--force",
 			"--calibrate", "IN/text.txt", "-c", "64", "--effort", "high", "IN/in.gguf", "OUT/m.gguf", "Q4_K_M"}}},
 		{name: "ggeval imatrix", before: old("m.gguf"), resumes: true, commands: [][]string{{"ggeval", "imatrix", "--quiet",
 			"--force", "-f", "IN/text.txt", "-c", "32", "-t", "1", "--save-every", "1", "IN/small.gguf",
 			"-o", "OUT/m.gguf"}}},
+		{name: "ggeval imatrix in parts, objects", server: &objectStore{again: true}, commands: inParts(3, matrix...),
+			local: append(inParts(3, local(matrix)...)[:3], local(matrix))}, // parts stay
 		{name: "ggtool release", resumes: true, oneByOne: true, commands: [][]string{{"ggtool", "release", "--progress",
 			"none", "--output", "OUT", "IN/plan.yaml"}}},
 		{name: "ggtool push", inPlace: true, resumes: true, server: &hub{}, before: map[string][]byte{"note.gguf": s.noted,
@@ -180,11 +216,11 @@ func (s *soak) prepare(checkpoint string, list bool) error {
 			if err := s.reset(j, j.inPlace); err != nil {
 				return err
 			}
-			if j.server != nil && j.one == nil {
+			if j.server != nil && j.local == nil {
 				j.remote = j.before
-			} else if j.one != nil && j.remote == nil {
-				if out, err := s.command(j.one).CombinedOutput(); err != nil {
-					return fmt.Errorf("%v: %w: %s", j.one, err, out)
+			} else if j.local != nil && j.remote == nil {
+				if err := s.run(j.local); err != nil {
+					return err
 				}
 				if j.remote, err = tree(s.out()); err != nil {
 					return err
@@ -216,16 +252,14 @@ func (s *soak) prepare(checkpoint string, list bool) error {
 
 // inputs makes the inputs of jobs.
 func (s *soak) inputs(checkpoint, note string) error {
-	for _, c := range [][]string{
+	err := s.run([][]string{
 		{"ggconv", "--quiet", "--outtype", "f16", checkpoint, "IN/in.gguf"},
 		{"ggquant", "--quiet", "IN/in.gguf", "IN/small.gguf", "Q4_0"},
 		{"ggtool", "meta", "--set", note, "-o", "IN/note.gguf", "IN/small.gguf"},
-	} {
-		if out, err := s.command(c).CombinedOutput(); err != nil {
-			return fmt.Errorf("%v: %w: %s", c, err, out)
-		}
+	})
+	if err != nil {
+		return err
 	}
-	var err error
 	if s.noted, err = os.ReadFile(filepath.Join(s.in, "note.gguf")); err != nil {
 		return err
 	}
@@ -289,12 +323,27 @@ func (j *job) resume(on bool) []string {
 	return nil
 }
 
+// run runs commands, which leave no temporary files.
+func (s *soak) run(commands [][]string, more ...string) error {
+	if err := errors.Join(os.RemoveAll(s.temp()), os.Mkdir(s.temp(), 0o777)); err != nil {
+		return err
+	}
+	for _, c := range commands {
+		if out, err := s.command(c, more...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%.60s: %w: %s", c, err, out)
+		}
+	}
+	left, err := os.ReadDir(s.temp())
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("%.60s: left in the folder for temporary files: %v", commands, left)
+	}
+	return err
+}
+
 // finish runs a job to its end.
 func (s *soak) finish(j *job, resume bool) error {
-	for _, c := range j.commands {
-		if out, err := s.command(c, j.resume(resume)...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %v: %w: %s", j.name, c[:min(len(c), 3)], err, out)
-		}
+	if err := s.run(j.commands, j.resume(resume)...); err != nil {
+		return fmt.Errorf("%s: %w", j.name, err)
 	}
 	return nil
 }

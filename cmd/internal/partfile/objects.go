@@ -100,6 +100,14 @@ func (j *Job) send(ctx context.Context, p part.Part) error {
 	return err
 }
 
+// sweep aborts the uploads of a part that killed processes have left: it is complete.
+func (j *Job) sweep(ctx context.Context, p part.Part) error {
+	if j.objects == nil {
+		return nil
+	}
+	return j.objects.client.Sweep(ctx, j.object(p))
+}
+
 // names returns the names of all files in the folder of the parts, and the name of the job in it.
 func (j *Job) names(ctx context.Context) (base string, names []string, err error) {
 	if o := j.objects; o != nil {

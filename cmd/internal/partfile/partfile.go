@@ -419,7 +419,10 @@ func (j *Job) Gather(ctx context.Context, use func(sections [][]byte) error) (pa
 		if err == nil {
 			err = f.file.Unchanged()
 		}
-		if err = errors.Join(err, f.Close()); err != nil {
+		if err = errors.Join(err, f.Close()); err == nil {
+			err = j.sweep(ctx, part.Part{K: k, N: n})
+		}
+		if err != nil {
 			return 0, err
 		}
 	}

@@ -63,17 +63,18 @@ func (w *Whole) Vacant(ctx context.Context) error {
 	return w.client.Vacant(ctx, w.to)
 }
 
-// Send makes the object from the file. An object that has its content already is no error.
+// Send makes the object from the file, and aborts uploads of it that killed processes have left. An object that has its
+// content already is no error.
 func (w *Whole) Send(ctx context.Context) error {
 	if w == nil {
 		return nil
 	}
 	err := w.client.Upload(ctx, []bucket.File{{Path: w.path, To: w.to}},
 		bucket.UploadOptions{Force: w.force, Same: true})
-	if errors.Is(err, bucket.ErrSame) {
-		return nil
+	if err != nil && !errors.Is(err, bucket.ErrSame) {
+		return err
 	}
-	return err
+	return w.client.Sweep(ctx, w.to)
 }
 
 // Close removes the file.

@@ -19,31 +19,50 @@ type Incomplete struct {
 const maxIncomplete = 100_000
 
 // Incomplete lists the incomplete multipart uploads in a folder.
-func (c *Client) Incomplete(ctx context.Context, folder Name) (list []Incomplete, err error) {
-	folder = folder.Folder()
-	err = c.list(ctx, folder.String(), func(ctx context.Context) error {
+func (c *Client) Incomplete(ctx context.Context, folder Name) ([]Incomplete, error) {
+	return c.incomplete(ctx, folder.Folder())
+}
+
+// incomplete lists the incomplete multipart uploads whose keys begin like that of prefix.
+func (c *Client) incomplete(ctx context.Context, prefix Name) (list []Incomplete, err error) {
+	err = c.list(ctx, prefix.String(), func(ctx context.Context) error {
 		list = nil
 		for key, id := "", ""; ; {
 			ctx, _, stop := fetch.Watch(ctx, c.opt.Stall)
-			page, err := c.core.ListMultipartUploads(ctx, folder.Bucket, folder.Key, key, id, "", 1000)
-			err = explained(fetch.Quiet(ctx, err), folder.String())
+			page, err := c.core.ListMultipartUploads(ctx, prefix.Bucket, prefix.Key, key, id, "", 1000)
+			err = explained(fetch.Quiet(ctx, err), prefix.String())
 			stop()
 			if err != nil {
 				return err
 			}
 			for _, u := range page.Uploads {
-				list = append(list, Incomplete{Name{folder.Bucket, u.Key}, u.UploadID, u.Initiated})
+				list = append(list, Incomplete{Name{prefix.Bucket, u.Key}, u.UploadID, u.Initiated})
 			}
 			if !page.IsTruncated {
 				return nil
 			}
 			if page.NextKeyMarker == key && page.NextUploadIDMarker == id || len(list) > maxIncomplete {
-				return fault.Errorf(fault.Broken, "%s: the server's list of multipart uploads does not end", folder)
+				return fault.Errorf(fault.Broken, "%s: the server's list of multipart uploads does not end", prefix)
 			}
 			key, id = page.NextKeyMarker, page.NextUploadIDMarker
 		}
 	})
 	return list, err
+}
+
+// Sweep aborts the incomplete uploads of an object that exists: processes that were killed have left them. What the
+// server refuses to list or to abort stays.
+func (c *Client) Sweep(ctx context.Context, n Name) error {
+	list, err := c.incomplete(ctx, n) // MinIO lists those of whole keys only
+	for _, u := range list {
+		if err == nil && u.Name == n {
+			err = c.Abort(ctx, u)
+		}
+	}
+	if status(err) != 0 {
+		return nil
+	}
+	return err
 }
 
 // Abort aborts an upload: the server deletes its parts.

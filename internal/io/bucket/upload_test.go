@@ -375,7 +375,7 @@ func TestUploadRefuses(t *testing.T) {
 	}
 }
 
-// TestIncomplete lists incomplete uploads and aborts them.
+// TestIncomplete lists incomplete uploads and aborts them: those of a folder, or of one object.
 func TestIncomplete(t *testing.T) {
 	s := buckettest.Serve(t, "", "")
 	s.Page = 2
@@ -386,7 +386,7 @@ func TestIncomplete(t *testing.T) {
 		}
 		return kind(r) == "part"
 	})
-	for _, key := range []string{"a/1", "a/2", "a/b/3", "c/4"} {
+	for _, key := range []string{"a/1", "a/2", "a/b/3", "c/4", "c/40"} {
 		f, _ := newFile(t, key, 10)
 		if err := upload(c, false, f); err == nil {
 			t.Fatal("uploaded")
@@ -401,8 +401,19 @@ func TestIncomplete(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if s.Uploads() != 1 {
-		t.Errorf("%d uploads left, want 1, that of another folder", s.Uploads())
+	if s.Uploads() != 2 {
+		t.Errorf("%d uploads left, want 2, those of another folder", s.Uploads())
+	}
+	four := bucket.Name{Bucket: "out", Key: "c/4"}
+	if err := c.Sweep(t.Context(), four); err != nil || s.Uploads() != 1 {
+		t.Errorf("%v, %d uploads left, want 1, that of another object", err, s.Uploads())
+	}
+	s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
+		buckettest.Fail(w, 403, "AccessDenied")
+		return true
+	})
+	if err := c.Sweep(t.Context(), four); err != nil {
+		t.Errorf("uploads that we may not list: %v", err)
 	}
 }
 
