@@ -309,7 +309,7 @@ S3_BYTES ?= 400000000
 .PHONY: s3
 s3: build
 	@test -x $(S3_TOOLS)/minio || { mkdir -p $(S3_TOOLS) && GOTOOLCHAIN=go1.27.4 GOBIN=$(abspath $(S3_TOOLS)) go install $(MINIO); }
-	$(SIMD) S3_SERVER=$(abspath $(S3_TOOLS)/minio) S3_BYTES=$(S3_BYTES) GGFORGE_BIN=$(abspath bin) go test -count=1 -timeout 60m -v ./test/interop -run '^(TestObjects|TestObjectParts|TestPushObjects)$$'
+	$(SIMD) S3_SERVER=$(abspath $(S3_TOOLS)/minio) S3_BYTES=$(S3_BYTES) GGFORGE_BIN=$(abspath bin) go test -count=1 -timeout 60m -v ./test/interop -run '^(TestObjects|TestObjectParts|TestObjectEvaluations|TestPushObjects)$$'
 
 # Runs the commands for Windows under Wine, of this system or in ORACLE_ROOT: the files have to be
 # those of the commands for this system; and tests of packages that deal with files.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -64,31 +65,8 @@ func TestObjectParts(t *testing.T) {
 			ours(t, c.command, local...)
 			alone := time.Since(one)
 			proxy.stored, proxy.again, proxy.cut, proxy.bytes = map[string]bool{}, nil, 0, 0
-			random := rand.New(rand.NewPCG(7, 7))
-			var kills atomic.Int64
-			var worker sync.WaitGroup
 			begun := time.Now()
-			for k := range 3 {
-				shares := []float64{random.Float64(), random.Float64(), random.Float64(), random.Float64()}
-				worker.Go(func() {
-					for _, share := range shares[:3+(3-k)/3] { // four of the first worker
-						run := append([]string{"--part", fmt.Sprintf("%d/3", k+1)}, args...)
-						kill := func(p *os.Process) {
-							kills.Add(1)
-							p.Kill()
-						}
-						if out, err := during(t, "", 0.7*share, kill, c.command, run...); err == nil {
-							t.Errorf("part %d was not killed: %s", k+1, out)
-						}
-					}
-					out, err := exec.Command(filepath.Join(bin, c.command),
-						append([]string{"--part", fmt.Sprintf("%d/3", k+1), "--progress", "none"}, args...)...).CombinedOutput()
-					if err != nil {
-						t.Errorf("part %d: %v\n%s", k+1, err, out)
-					}
-				})
-			}
-			worker.Wait()
+			killWorkers(t, nil, c.command, args...)
 			took := time.Since(begun)
 			if s.there("s3://out/" + c.names[0]) {
 				t.Error("an object is there before the end")
@@ -109,9 +87,6 @@ func TestObjectParts(t *testing.T) {
 			if len(proxy.again) > 0 {
 				t.Errorf("sent again although the server had confirmed them: %q", proxy.again)
 			}
-			if kills.Load() != 10 {
-				t.Errorf("%d processes were killed, want 10", kills.Load())
-			}
 			left, err := s.client.Incomplete(context.Background(), bucket.Name{Bucket: "out"})
 			if err != nil || len(left) > 0 {
 				t.Errorf("uploads left: %v %v", left, err)
@@ -124,10 +99,43 @@ func TestObjectParts(t *testing.T) {
 			if left := outputsIn(t, temp); len(left) > 0 {
 				t.Errorf("left on the disk: %q", left)
 			}
-			t.Logf("%s: %d bytes, %d pieces confirmed, %d bytes sent, %d pieces cut, %d kills; one process on a disk "+
-				"%.1f s, three workers %.1f s, --finish %.2f s", c.command, size, len(proxy.stored), proxy.bytes, proxy.cut, kills.Load(),
+			t.Logf("%s: %d bytes, %d pieces confirmed, %d bytes sent, %d pieces cut; one process on a disk "+
+				"%.1f s, three workers %.1f s, --finish %.2f s", c.command, size, len(proxy.stored), proxy.bytes, proxy.cut,
 				alone.Seconds(), took.Seconds(), finish.Seconds())
 		})
+	}
+}
+
+// killWorkers has three workers make the parts of a command. They are killed at random moments of their work, ten times in
+// all, and then left alone, with more in their environment.
+func killWorkers(t *testing.T, more []string, command string, args ...string) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(7, 7))
+	var kills atomic.Int64
+	var worker sync.WaitGroup
+	for k := range 3 {
+		shares := []float64{random.Float64(), random.Float64(), random.Float64(), random.Float64()}
+		run := slices.Concat(args, []string{"--part", fmt.Sprintf("%d/3", k+1)})
+		worker.Go(func() {
+			for _, share := range shares[:3+(3-k)/3] { // four of the first worker
+				kill := func(p *os.Process) {
+					kills.Add(1)
+					p.Kill()
+				}
+				if out, err := during(t, "", 0.7*share, kill, command, run...); err == nil {
+					t.Errorf("part %d was not killed: %s", k+1, out)
+				}
+			}
+			cmd := exec.Command(filepath.Join(bin, command), append(run, "--progress", "none")...)
+			cmd.Env = append(os.Environ(), more...)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("part %d: %v\n%s", k+1, err, out)
+			}
+		})
+	}
+	worker.Wait()
+	if kills.Load() != 10 {
+		t.Errorf("%d processes were killed, want 10", kills.Load())
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -132,7 +133,7 @@ func fileSum(t *testing.T, path string) string {
 func during(t *testing.T, note string, share float64, then func(p *os.Process), name string,
 	argv ...string) (string, error) {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(bin, name), append([]string{"--progress", "json"}, argv...)...)
+	cmd := exec.Command(filepath.Join(bin, name), slices.Concat(argv, []string{"--progress", "json"})...)
 	var out strings.Builder
 	cmd.Stdout = &out
 	lines, err := cmd.StderrPipe()
