@@ -19,8 +19,8 @@ import (
 var costs = regexp.MustCompile(`(?m)^.* tokens/s, peak memory .*$`)
 
 // TestObjectEvaluations has three workers make an importance matrix and figures of a model and a text in a real object
-// store, with parts and results there, too, each killed at random moments, ten times in all. The matrix has the bytes of
-// one process with files, the figures are its figures, and nothing but parts and results is left.
+// store, with parts and results there, too, each killed at random moments, ten times in all. The matrix has the bytes
+// of one process with files, the figures are its figures, and nothing but parts and results is left.
 func TestObjectEvaluations(t *testing.T) {
 	s := startObjects(t, "models", "out")
 	dir, killed, temp := t.TempDir(), t.TempDir(), t.TempDir()

@@ -106,8 +106,8 @@ func TestObjectParts(t *testing.T) {
 	}
 }
 
-// killWorkers has three workers make the parts of a command. They are killed at random moments of their work, ten times in
-// all, and then left alone, with more in their environment.
+// killWorkers has three workers make the parts of a command. They are killed at random moments of their work, ten
+// times in all, and then left alone, with more in their environment.
 func killWorkers(t *testing.T, more []string, command string, args ...string) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(7, 7))

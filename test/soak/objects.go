@@ -79,8 +79,8 @@ func (o *objectStore) judge(want map[string][]byte) (phase string, err error) {
 	return "before", nil
 }
 
-// finished wants the objects and nothing else: no small ones of a run, no uploads, and no piece sent again that the store
-// had, unless that is what a killed process does.
+// finished wants the objects and nothing else: no small ones of a run, no uploads, and no piece sent again that the
+// store had, unless that is what a killed process does.
 func (o *objectStore) finished(want map[string][]byte, kills int, _ bool) error {
 	if _, err := o.judge(want); err != nil {
 		return err
