@@ -151,6 +151,7 @@ func TestCleanUploads(t *testing.T) {
 		bucket.UploadOptions{}); err == nil {
 		t.Fatal("uploaded")
 	}
+	s.Aged = true
 	run := expect(t, "clean")
 	if got := run(0, "", "s3://out/b"); got != "" {
 		t.Errorf("listed an upload of another folder: %q", got)

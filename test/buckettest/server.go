@@ -35,7 +35,7 @@ type Server struct {
 	NoSums, Conditions bool
 	// Page is how many names, parts or uploads a page of a listing has; default 1000.
 	Page int
-	// Aged makes all objects an hour old at once.
+	// Aged makes all objects and uploads an hour old at once.
 	Aged bool
 	// Anonymous permits reading to everybody; else requests without a signature are refused.
 	Anonymous bool
@@ -75,6 +75,7 @@ type upload struct {
 	key   string
 	parts map[int]*object
 	meta  http.Header
+	begun time.Time
 }
 
 // Serve starts a server with the files of a folder (unless it is "") as objects BUCKET/FOLDER/NAME, where prefix is
@@ -262,7 +263,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case q.Has("uploads") && r.Method == "POST":
 		s.begun++
 		id := fmt.Sprintf("upload%d", s.begun)
-		s.uploads[id] = &upload{name, map[int]*object{}, metadata(r)}
+		s.uploads[id] = &upload{name, map[int]*object{}, metadata(r), time.Now()}
 		reply(w, "InitiateMultipartUploadResult", struct{ Bucket, Key, UploadId string }{bucket, key, id})
 	case q.Has("uploadId") && (u == nil || u.key != name):
 		Fail(w, 404, "NoSuchUpload")
@@ -306,7 +307,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set("ETag", strconv.Quote(o.etag))
 		maps.Copy(w.Header(), o.meta)
-		w.Header().Set("Last-Modified", s.modified(o).Format(http.TimeFormat))
+		w.Header().Set("Last-Modified", s.past(o.at).Format(http.TimeFormat))
 		if !s.NoSums && r.Header.Get("X-Amz-Checksum-Mode") != "" {
 			w.Header().Set("X-Amz-Checksum-Crc32c", o.crc)
 			w.Header().Set("X-Amz-Checksum-Type", "FULL_OBJECT")
@@ -334,12 +335,12 @@ func (s *Server) check(r *http.Request, body []byte) string {
 	return ""
 }
 
-// modified returns the time of the last change of an object.
-func (s *Server) modified(o *object) time.Time {
+// past returns a time as the server tells it.
+func (s *Server) past(at time.Time) time.Time {
 	if s.Aged {
-		return o.at.Add(-time.Hour).UTC()
+		at = at.Add(-time.Hour)
 	}
-	return o.at.UTC()
+	return at.UTC()
 }
 
 // metadata returns the metadata that a request gives its object.
@@ -380,7 +381,7 @@ func (s *Server) list(w http.ResponseWriter, bucket, prefix, after string) {
 		}
 		last = key
 		o := s.objects[name]
-		answer.Contents = append(answer.Contents, content{key, o.etag, s.modified(o).Format("2006-01-02T15:04:05.000Z"),
+		answer.Contents = append(answer.Contents, content{key, o.etag, s.past(o.at).Format("2006-01-02T15:04:05.000Z"),
 			len(o.data)})
 	}
 	answer.KeyCount = len(answer.Contents)
@@ -438,7 +439,7 @@ func (s *Server) listUploads(w http.ResponseWriter, bucket, prefix, after string
 			answer.IsTruncated = true
 			break
 		}
-		answer.Upload = append(answer.Upload, one{key, id, "2006-01-02T15:04:05.000Z"})
+		answer.Upload = append(answer.Upload, one{key, id, s.past(s.uploads[id].begun).Format(time.RFC3339Nano)})
 		answer.NextKeyMarker, answer.NextUploadIdMarker = key, id
 	}
 	reply(w, "ListMultipartUploadsResult", answer)

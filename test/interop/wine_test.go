@@ -209,7 +209,7 @@ func TestWinePackages(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Dir(root+tree+"/"+name), 0o777))
 		must(t, os.WriteFile(root+tree+"/"+name, data, 0o666))
 	}
-	packages, err := os.ReadFile("testdata/wine.txt") // test/trust reads it, too
+	packages, err := os.ReadFile("wine.txt") // test/trust reads it, too
 	must(t, err)
 	for _, pkg := range strings.Fields(string(packages)) {
 		t.Run(pkg, func(t *testing.T) {

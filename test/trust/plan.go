@@ -157,7 +157,7 @@ func plan(times int64) ([]*step, error) {
 			run: func(ctx context.Context, j *job) (record, error) { return kills(ctx, j, name) }},
 			uses{built: paths(append([]string{"test/soak"}, commands...)...)})
 	}
-	wine, e := os.ReadFile("test/interop/testdata/wine.txt") // packages of which make wine runs the tests
+	wine, e := os.ReadFile("test/interop/wine.txt") // packages of which make wine runs the tests
 	if e != nil {
 		return nil, e
 	}

@@ -61,6 +61,7 @@ type Client struct {
 	core      *minio.Core
 	transport *http.Transport
 	old       atomic.Bool // the server knows no checksums of pieces but MD5
+	made      time.Time
 }
 
 // New returns a client. Nothing is sent.
@@ -77,7 +78,7 @@ func New(opt Options) (*Client, error) {
 		opt.Region = "us-east-1" // the answer of servers without regions
 	}
 	opt.Stall, opt.Pause = cmp.Or(opt.Stall, time.Minute), cmp.Or(opt.Pause, time.Second/2)
-	c := &Client{opt: opt, transport: http.DefaultTransport.(*http.Transport).Clone()}
+	c := &Client{opt: opt, transport: http.DefaultTransport.(*http.Transport).Clone(), made: time.Now()}
 	c.transport.MaxIdleConnsPerHost = 16
 	c.transport.DisableCompression = true // ranges count stored bytes
 	providers := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}}

@@ -50,12 +50,12 @@ func (c *Client) incomplete(ctx context.Context, prefix Name) (list []Incomplete
 	return list, err
 }
 
-// Sweep aborts the incomplete uploads of an object that exists: processes that were killed have left them. What the
-// server refuses to list or to abort stays.
+// Sweep aborts the incomplete uploads of an object that exists, if they began before the client was made: processes that
+// were killed have left them. Later ones are of processes that run. What the server refuses to list or to abort stays.
 func (c *Client) Sweep(ctx context.Context, n Name) error {
 	list, err := c.incomplete(ctx, n) // MinIO lists those of whole keys only
 	for _, u := range list {
-		if err == nil && u.Name == n {
+		if err == nil && u.Name == n && u.Begun.Before(c.made) {
 			err = c.Abort(ctx, u)
 		}
 	}

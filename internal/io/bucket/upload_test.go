@@ -405,7 +405,10 @@ func TestIncomplete(t *testing.T) {
 		t.Errorf("%d uploads left, want 2, those of another folder", s.Uploads())
 	}
 	four := bucket.Name{Bucket: "out", Key: "c/4"}
-	if err := c.Sweep(t.Context(), four); err != nil || s.Uploads() != 1 {
+	if err := c.Sweep(t.Context(), four); err != nil || s.Uploads() != 2 {
+		t.Errorf("%v, %d uploads left, want 2: they began after the client", err, s.Uploads())
+	}
+	if err := newClient(t, s).Sweep(t.Context(), four); err != nil || s.Uploads() != 1 {
 		t.Errorf("%v, %d uploads left, want 1, that of another object", err, s.Uploads())
 	}
 	s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
