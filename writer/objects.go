@@ -101,6 +101,9 @@ type Store interface {
 	// Complete makes the object of a file of that size from all of its pieces, unless an object exists, or with force
 	// in its place.
 	Complete(ctx context.Context, path, id string, size int64, pieces []Piece, force bool) error
+	// Sweep ends uploads of a file, whose object exists, that processes have left which were killed before anything
+	// else named them. Those that began after this process stay, and so do all of a store that does not list them.
+	Sweep(ctx context.Context, path string) error
 }
 
 // Piece is a piece of an upload as the store has it.

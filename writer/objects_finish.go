@@ -44,6 +44,11 @@ func (o *objects) finish(ctx context.Context, head func() string, order []*objec
 			return err
 		}
 	}
+	for _, f := range o.files {
+		if err := o.store.Sweep(ctx, f.path); err != nil {
+			return err
+		}
+	}
 	return o.clean(ctx, names)
 }
 

@@ -102,3 +102,7 @@ func (s store) Complete(ctx context.Context, path, id string, size int64, pieces
 	}
 	return s.client.Complete(ctx, s.object(path), id, size, list, force)
 }
+
+func (s store) Sweep(ctx context.Context, path string) error {
+	return s.client.Sweep(ctx, s.object(path))
+}
