@@ -59,6 +59,7 @@ func TestObjectParts(t *testing.T) {
 			return false
 		})
 		run := func(kill int, args ...string) (int, error) {
+			s.Idle() // what a killed process has sent, arrives
 			mu.Lock()
 			left, broken = kill, false
 			mu.Unlock()

@@ -335,7 +335,7 @@ func (s *Server) check(r *http.Request, body []byte) string {
 	return ""
 }
 
-// past returns a time as the server tells it.
+// past returns the time that the server reports for at: an hour earlier if the server is Aged.
 func (s *Server) past(at time.Time) time.Time {
 	if s.Aged {
 		at = at.Add(-time.Hour)

@@ -2,6 +2,7 @@ package bucket
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"ggforge/fault"
@@ -51,14 +52,21 @@ func (c *Client) incomplete(ctx context.Context, prefix Name) (list []Incomplete
 }
 
 // Sweep aborts the incomplete uploads of an object that exists, if they began before the client was made: processes that
-// were killed have left them. Later ones are of processes that run. What the server refuses to list or to abort stays.
+// were killed have left them. Later ones are of processes that run. What the server refuses to list or to abort stays;
+// an upload that cannot be aborted for another reason does not keep the ones after it.
 func (c *Client) Sweep(ctx context.Context, n Name) error {
 	list, err := c.incomplete(ctx, n) // MinIO lists those of whole keys only
+	errs := []error{unlessRefused(err)}
 	for _, u := range list {
-		if err == nil && u.Name == n && u.Begun.Before(c.made) {
-			err = c.Abort(ctx, u)
+		if u.Name == n && u.Begun.Before(c.made) {
+			errs = append(errs, unlessRefused(c.Abort(ctx, u)))
 		}
 	}
+	return errors.Join(errs...)
+}
+
+// unlessRefused returns nil for an answer of the server, else the error.
+func unlessRefused(err error) error {
 	if status(err) != 0 {
 		return nil
 	}

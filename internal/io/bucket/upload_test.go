@@ -380,17 +380,21 @@ func TestIncomplete(t *testing.T) {
 	s := buckettest.Serve(t, "", "")
 	s.Page = 2
 	c := newClient(t, s)
-	s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
+	noParts := func(_ int, w http.ResponseWriter, r *http.Request) bool {
 		if kind(r) == "part" {
 			buckettest.Fail(w, 403, "AccessDenied")
 		}
 		return kind(r) == "part"
-	})
-	for _, key := range []string{"a/1", "a/2", "a/b/3", "c/4", "c/40"} {
+	}
+	s.SetAnswer(noParts)
+	begin := func(key string) {
 		f, _ := newFile(t, key, 10)
 		if err := upload(c, false, f); err == nil {
 			t.Fatal("uploaded")
 		}
+	}
+	for _, key := range []string{"a/1", "a/2", "a/b/3", "c/4", "c/40"} {
+		begin(key)
 	}
 	list, err := c.Incomplete(t.Context(), bucket.Name{Bucket: "out", Key: "a"})
 	if err != nil || len(list) != 3 || list[2].Name.String() != "s3://out/a/b/3" || list[0].Begun.IsZero() {
@@ -417,6 +421,26 @@ func TestIncomplete(t *testing.T) {
 	})
 	if err := c.Sweep(t.Context(), four); err != nil {
 		t.Errorf("uploads that we may not list: %v", err)
+	}
+	s.Forget()
+	s.SetAnswer(noParts)
+	for range 3 {
+		begin("c/4")
+	}
+	aborts := 0
+	s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
+		refused := false
+		if r.Method == "DELETE" {
+			refused = aborts == 0
+			aborts++
+		}
+		if refused {
+			buckettest.Fail(w, 404, "NoSuchUpload") // another process has aborted it
+		}
+		return refused
+	})
+	if err := newClient(t, s).Sweep(t.Context(), four); err != nil || aborts != 3 || s.Uploads() != 1 {
+		t.Errorf("%v, %d of 3 uploads tried, %d left, want the one that is refused", err, aborts, s.Uploads())
 	}
 }
 
