@@ -43,8 +43,8 @@ func tests(pkg string, flags ...string) *binary {
 
 // Counts of the plan, which -times multiplies.
 const (
-	wantKills   = 110 // of each job of test/soak
-	wantFuzz    = 500_000
+	wantKills   = 110        // of each job of test/soak
+	wantFuzz    = 10_000_000 // of each reader
 	wantParity  = 5_000_000
 	wantMutants = 2_000
 )
@@ -53,33 +53,37 @@ const (
 // build that counts nothing, make theirs.
 const wantGuided = 50_000
 
-// counts are those of fuzz targets that are not wantFuzz: more of the formats in which models are published, fewer of
-// those that are no readers, or of which an execution takes most of a millisecond.
+// counts are those of fuzz targets that are not wantFuzz: fewer of those that read nothing of others, and of one of which
+// an execution takes a millisecond.
 var counts = map[string]int64{
-	"gguf FuzzParse":                   5_000_000,
-	"checkpoint/safetensors FuzzParse": 5_000_000,
-	"checkpoint/torch FuzzPickle":      5_000_000,
+	"arch/graph FuzzDeclare": 1_000_000, // declares graphs of up to a thousand layers
 
-	"arch FuzzParseConfig":           100_000, // asks all tables of an architecture
-	"arch/graph FuzzDeclare":         50_000,  // declares graphs of up to a thousand layers
-	"convert FuzzImage":              100_000, // converts files
-	"eval FuzzNew":                   100_000, // declares graphs
-	"publish/submit FuzzScript":      5_000,   // a shell runs each script
-	"publish/submit FuzzManifest":    100_000, // writes YAML, and reads it
-	"quantize/calibrate FuzzJournal": 100_000, // the four write files
-	"writer FuzzCommit":              100_000,
-	"writer FuzzPart":                100_000,
-	"writer FuzzRowLog":              100_000,
+	// expressions of our own tables, flags, and text that is written
+	"arch/expr FuzzParse":           500_000,
+	"cmd/internal/cli FuzzComplete": 500_000,
+	"cmd/internal/cli FuzzEscape":   500_000,
+	"internal/text/size FuzzParse":  500_000,
+	"publish/card FuzzMarkdown":     500_000,
+	"publish/modelfile FuzzQuote":   500_000,
+	"publish/submit FuzzManifest":   100_000, // writes YAML, and reads it
+	"publish/submit FuzzScript":     5_000,   // a shell runs each script
+	"quantize FuzzOverride":         500_000,
+	"quantize/allocate FuzzPattern": 500_000,
+	"tokenizer/vocab FuzzEncode":    500_000,
+	"writer/edit FuzzAssign":        500_000,
 
+	// numbers: random sub-blocks are compared in greater numbers
+	"internal/kernel/gemm FuzzMultiply":   100_000,
+	"internal/kernel/gemm FuzzTransposed": 50_000,
+	"internal/kernel/vecmath FuzzMulAdd":  500_000,
+	"internal/kernel/vecmath FuzzVectors": 500_000,
 	"quants FuzzArch":                     20_000,
-	"quants FuzzCodebookParity":           10_000, // random sub-blocks are compared in greater numbers
+	"quants FuzzCodebookParity":           10_000,
 	"quants FuzzParityIQ4":                20_000,
 	"quants FuzzParityMin":                20_000,
 	"quants FuzzParityScaleMin":           20_000,
 	"quants FuzzParitySym":                20_000,
 	"quants FuzzQuantize":                 20_000,
-	"internal/kernel/gemm FuzzMultiply":   100_000,
-	"internal/kernel/gemm FuzzTransposed": 50_000,
 }
 
 var fuzzTarget = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(`)
