@@ -58,7 +58,7 @@ const wantGuided = 50_000
 var counts = map[string]int64{
 	"arch/graph FuzzDeclare": 1_000_000, // declares graphs of up to a thousand layers
 
-	// expressions of our own tables, flags, and text that is written
+	// expressions of our own tables, flags, and text that is written or encoded
 	"arch/expr FuzzParse":           500_000,
 	"cmd/internal/cli FuzzComplete": 500_000,
 	"cmd/internal/cli FuzzEscape":   500_000,
