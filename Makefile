@@ -122,8 +122,8 @@ cross:
 fuzz:
 	$(SIMD) .ci/fuzz $(FUZZTIME)
 
-# Measures everything that docs/reliability.md claims, in slices of a minute, and writes its tables: faults, kills, half a million
-# executions or more of every fuzz target, random sub-blocks, mutants, and the targets for Slurm, MinIO, Kubernetes, Wine and readers
+# Measures everything that docs/reliability.md claims, in slices of a minute, and writes its tables: faults, kills, ten million
+# executions of every reader's fuzz target, random sub-blocks, mutants, and the targets for Slurm, MinIO, Kubernetes, Wine and readers
 # of others. It can be stopped at any time (the first Ctrl-C waits for the slices that have begun), and continues; what is done
 # counts as long as the code that it ran is the same, and is kept in test/trust/state.jsonl, to be committed with the tables. TRUST has
 # flags, such as TRUST="-for 30m -run ^fuzz.gguf", TRUST=-n for what is left and how long that takes, or TRUST="-times 10" for ten

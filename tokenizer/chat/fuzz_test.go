@@ -17,6 +17,7 @@ func FuzzCompare(f *testing.F) {
 	f.Add("{{ messages.__class__ }}{{ lookup() | nope }}", "{{ bos_token }}")
 	f.Add("{% for m in messages %}\x1b[2J{{ m.content }}\u202e{% endfor %}", "{{ raise_exception(messages | tojson) }}")
 	f.Add("{{ tools | tojson(indent=2) }}", "{{ documents }}")
+	f.Add("{{ tools | "+strings.Repeat("n", 4000)+" }}", "{{ "+strings.Repeat("n", 4000)+".x }}")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -2,7 +2,6 @@ package bucket
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"ggforge/fault"
@@ -52,17 +51,21 @@ func (c *Client) incomplete(ctx context.Context, prefix Name) (list []Incomplete
 }
 
 // Sweep aborts the incomplete uploads of an object that exists, if they began before the client was made: processes that
-// were killed have left them. Later ones are of processes that run. What the server refuses to list or to abort stays;
-// an upload that cannot be aborted for another reason does not keep the ones after it.
+// were killed have left them. Later ones are of processes that run. What the server refuses to list or to abort stays; any
+// other error ends it.
 func (c *Client) Sweep(ctx context.Context, n Name) error {
 	list, err := c.incomplete(ctx, n) // MinIO lists those of whole keys only
-	errs := []error{unlessRefused(err)}
+	if err := unlessRefused(err); err != nil {
+		return err
+	}
 	for _, u := range list {
 		if u.Name == n && u.Begun.Before(c.made) {
-			errs = append(errs, unlessRefused(c.Abort(ctx, u)))
+			if err := unlessRefused(c.Abort(ctx, u)); err != nil {
+				return err
+			}
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // unlessRefused returns nil for an answer of the server, else the error.

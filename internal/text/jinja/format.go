@@ -176,7 +176,7 @@ func (r *run) formatNumber(s string, next func() Value) (string, int64) {
 	if n > 0 {
 		var err error
 		if i, err = strconv.ParseInt(s[:n], 10, 64); err != nil {
-			r.limit("a width of %s characters", s[:n])
+			r.limit("a width of %s characters", short(s[:n]))
 		}
 	}
 	return s[n:], r.formatWidth(i)

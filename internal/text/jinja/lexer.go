@@ -55,7 +55,7 @@ func (t token) String() string {
 	case tokFloat:
 		return strconv.FormatFloat(t.f, 'g', -1, 64)
 	}
-	return strconv.Quote(t.text)
+	return short(t.text)
 }
 
 // short quotes a text for an error, cut where it is long.

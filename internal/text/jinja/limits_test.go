@@ -111,6 +111,27 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestLongNames looks at errors about names of any length: they show the beginning.
+func TestLongNames(t *testing.T) {
+	name := strings.Repeat("n", 5000)
+	for _, source := range []string{
+		"{{ 1 | NAME }}", "{{ 1 is NAME }}", "{% NAME %}", "{% if x %}{% NAME %}{% endif %}", "{{ NAME.x }}", "{{ 'a'.NAME.x }}",
+		"{{ (1 NAME }}", "{{ 'a'.__NAME }}{{ 'a'.__NAME.x }}", "{% set true.NAME = 1 %}", "{% set NAME.x = 1 %}", "{% set 1NAME = 1 %}",
+		"{% macro NAME(a, a) %}{% endmacro %}", "{% macro m(NAME, NAME) %}{% endmacro %}", "{% macro m(a=1, NAME) %}{% endmacro %}",
+		"{% macro NAME() %}{% endmacro %}{{ NAME(1) }}", "{% macro m() %}{% endmacro %}{{ m(NAME=1) }}",
+		"{% macro m(NAME) %}{{ NAME.x }}{% endmacro %}{{ m() }}", "{% macro NAME() %}{{ NAME() }}{% endmacro %}{{ NAME() }}",
+		"{{ range(NAME=1) }}", "{{ range(1, NAME=1, NAME=2) }}", "{{ raise_exception(NAME=1) }}", "{{ 'a'.upper(NAME=1) }}",
+		"{{ [1] | join(NAME=1) }}", "{{ 1 | tojson(NAME=1) }}", "{{ dict(NAME=1, **{'NAME': 1}) }}", "{{ 1 | dictsort(by='NAME') }}",
+		"{{ {}['NAME'].x }}", "{{ 1 + 'NAME' }}", "{{ '%(NAME)s' | format }}", "{{ '{NAME}'.format() }}", "{{ 'a'.NAME() }}",
+		"{{ '%" + strings.Repeat("9", 5000) + "d' | format(1) }}", "{{ " + strings.Repeat("9", 5000) + " }}",
+	} {
+		source := strings.ReplaceAll(source, "NAME", name)
+		if _, err := render(t, source, pyjson.NewObject()); err == nil || len(err.Error()) > 400 {
+			t.Errorf("%.80s…: %.600v", source, err)
+		}
+	}
+}
+
 // TestGenerated looks at the ranges of generation tags.
 func TestGenerated(t *testing.T) {
 	tm, err := Parse("a{% generation %}bc{% endgeneration %}d{% generation %}é{% endgeneration %}")
@@ -123,7 +144,7 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// FuzzRender parses and renders templates: no panic, and errors with a line.
+// FuzzRender parses and renders templates: no panic, and errors with a line, of bounded length.
 func FuzzRender(f *testing.F) {
 	vars, cases := goldens(f)
 	for _, c := range cases {
@@ -148,6 +169,9 @@ func FuzzRender(f *testing.F) {
 		var e *Error
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) && (!errors.As(err, &e) || e.Line < 1 || e.Kind == 0) {
 			t.Errorf("error %#v without a line", err)
+		}
+		if err != nil && len(err.Error()) > 2*maxRaised {
+			t.Errorf("an error of %d bytes: %.200s", len(err.Error()), err)
 		}
 	})
 }

@@ -236,9 +236,9 @@ func (p *parser) statement(ends []string, within string) []stmt {
 		panic(&Error{Limit, t.line, "{% autoescape %} is not supported"})
 	}
 	if len(ends) > 0 {
-		p.failf(t.line, "unknown tag %q, want {%% %s %%} for {%% %s %%}", t.text, ends[len(ends)-1], within)
+		p.failf(t.line, "unknown tag %s, want {%% %s %%} for {%% %s %%}", short(t.text), ends[len(ends)-1], within)
 	}
-	p.failf(t.line, "unknown tag %q", t.text)
+	p.failf(t.line, "unknown tag %s", short(t.text))
 	return nil
 }
 
@@ -322,12 +322,13 @@ func (p *parser) signature(name string) *signature {
 		t := p.expectName()
 		p.notConstant(t)
 		if slices.Contains(s.params, t.text) {
-			p.failf(t.line, "macro %q has two parameters %q", name, t.text)
+			p.failf(t.line, "macro %s has two parameters %s", short(name), short(t.text))
 		}
 		if p.skipOp("=") {
 			s.defaults = append(s.defaults, p.expression())
 		} else if s.defaults != nil {
-			p.failf(t.line, "parameter %q of macro %q has no default, but follows one that has", t.text, name)
+			p.failf(t.line, "parameter %s of macro %s has no default, but follows one that has", short(t.text),
+				short(name))
 		}
 		s.params = append(s.params, t.text)
 	}
@@ -347,7 +348,7 @@ func (p *parser) macroBody(s *signature, tag, end string) *signature {
 
 func (p *parser) notConstant(t token) {
 	if _, ok := constants[t.text]; ok {
-		p.failf(t.line, "assignment to %q, want a name", t.text)
+		p.failf(t.line, "assignment to %s, want a name", short(t.text))
 	}
 }
 
@@ -719,7 +720,7 @@ func (p *parser) arguments() (a arguments) {
 			p.next()
 			p.next()
 			if slices.Contains(a.names, n.text) {
-				p.failf(n.line, "argument %q is repeated", n.text)
+				p.failf(n.line, "argument %s is repeated", short(n.text))
 			}
 			a.names = append(a.names, n.text)
 			a.named = append(a.named, p.expression())
@@ -758,11 +759,11 @@ func (p *parser) filters(x expr, inline bool) expr {
 }
 
 func unknownFilter(line int, name string) *Error {
-	return &Error{Syntax, line, fmt.Sprintf("no filter named %q", name)}
+	return &Error{Syntax, line, "no filter named " + short(name)}
 }
 
 func unknownTest(line int, name string) *Error {
-	return &Error{Syntax, line, fmt.Sprintf("no test named %q", name)}
+	return &Error{Syntax, line, "no test named " + short(name)}
 }
 
 func (p *parser) test(x expr) expr {

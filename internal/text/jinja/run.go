@@ -233,7 +233,7 @@ func (r *run) assign(target expr, v Value, s *scope) {
 		r.line = t.at()
 		ns, ok := r.lookup(t.ns, s).(*namespace)
 		if !ok {
-			r.failf("assignment to an attribute of %q, which is no namespace", t.ns)
+			r.failf("assignment to an attribute of %s, which is no namespace", short(t.ns))
 		}
 		if _, ok := ns.vars.get(t.name); !ok {
 			r.alloc(64)
@@ -255,7 +255,7 @@ func (r *run) lookup(n string, s *scope) Value {
 	if f, ok := globals[n]; ok {
 		return f
 	}
-	return &undefined{text: fmt.Sprintf("%q is undefined", n)}
+	return &undefined{text: short(n) + " is undefined"}
 }
 
 // loop is the variable of that name.
@@ -372,7 +372,7 @@ type macro struct {
 
 func (r *run) enterCall(name string) {
 	if r.calls++; r.calls > MaxCalls {
-		r.limit("%q calls itself: more than %d calls within each other", name, MaxCalls)
+		r.limit("%s calls itself: more than %d calls within each other", short(name), MaxCalls)
 	}
 }
 
@@ -410,7 +410,7 @@ func (r *run) callMacro(m *macro, a *callArgs) Value {
 		}
 		in.set("kwargs", d)
 	} else if len(a.names) > 0 {
-		r.failf("macro %q has no parameter %q", m.name, a.names[0])
+		r.failf("macro %s has no parameter %s", short(m.name), short(a.names[0]))
 	}
 	var rest []Value
 	if n := len(sig.params); len(a.list) > n {
@@ -419,14 +419,14 @@ func (r *run) callMacro(m *macro, a *callArgs) Value {
 	if sig.varargs {
 		in.set("varargs", r.newTuple(rest...))
 	} else if len(rest) > 0 {
-		r.failf("macro %q: %d arguments, want at most %d", m.name, len(a.list), len(sig.params))
+		r.failf("macro %s: %d arguments, want at most %d", short(m.name), len(a.list), len(sig.params))
 	}
 	for i, p := range sig.params {
 		if _, missing := values[i].(absent); missing {
 			if d := i - (len(sig.params) - len(sig.defaults)); d >= 0 {
 				values[i] = r.eval(sig.defaults[d], in)
 			} else {
-				values[i] = &undefined{text: fmt.Sprintf("parameter %q was not provided", p)}
+				values[i] = &undefined{text: "parameter " + short(p) + " was not provided"}
 			}
 		}
 		in.set(p, values[i])
@@ -458,7 +458,7 @@ func (a *callArgs) take(name string) (Value, bool) {
 
 func (a *callArgs) noNames(r *run, fn string) {
 	if len(a.names) > 0 {
-		r.failf("%s() has no argument %q", fn, a.names[0])
+		r.failf("%s() has no argument %s", fn, short(a.names[0]))
 	}
 }
 
@@ -488,7 +488,7 @@ func (a *callArgs) bind(r *run, fn string, params []string) []Value {
 		}
 	}
 	if len(a.names) > 0 {
-		r.failf("%s has no argument %q", fn, a.names[0])
+		r.failf("%s has no argument %s", fn, short(a.names[0]))
 	}
 	return values
 }
@@ -552,7 +552,7 @@ func (r *run) args(a *arguments, s *scope) *callArgs {
 			n := r.text("argument name", k)
 			for _, other := range c.names {
 				if other == n {
-					r.failf("argument %q is given twice", n)
+					r.failf("argument %s is given twice", short(n))
 				}
 			}
 			r.work(len(c.names) / 16)
@@ -772,7 +772,7 @@ func missing(x Value, name string) *undefined {
 // member returns a method or another attribute that a Python object has.
 func (r *run) member(x Value, name string) (Value, bool) {
 	if hidden(x, name) {
-		return &undefined{text: fmt.Sprintf("attribute %q of type %s is not for templates", name, typeName(x)),
+		return &undefined{text: fmt.Sprintf("attribute %s of type %s is not for templates", short(name), typeName(x)),
 			forbidden: true}, true
 	}
 	if m, ok := x.(*macro); ok && name == "name" {
@@ -788,7 +788,7 @@ func (r *run) member(x Value, name string) (Value, bool) {
 	return &function{name, func(r *run, a *callArgs) Value {
 		r.work(1)
 		if m.raw == nil && len(a.names) > 0 && !slices.Contains(m.named, a.names[0]) {
-			r.failf("%s() has no argument with the name %q", name, a.names[0])
+			r.failf("%s() has no argument with the name %s", name, short(a.names[0]))
 		}
 		if m.raw != nil {
 			return m.raw(r, x, a)
