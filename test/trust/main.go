@@ -7,8 +7,8 @@
 //	report  tables in docs/reliability.md, written from the state alone
 //
 // A slice counts for a step as long as the code that the step runs is the same: the SHA-256 of the sources of its
-// packages, with the tests that it runs, and of all packages of this module that they import. A change elsewhere keeps
-// it. Of the steps that want more, the one with the smallest share of its count runs next. Steps that wait more than they
+// packages, with the tests that it runs, and of all packages of this module that they import; of a fuzz target, of the
+// declarations that it can reach. A change elsewhere keeps it. Of the steps that want more, the one with the smallest share of its count runs next. Steps that wait more than they
 // compute run next to the others, in a lane of their own.
 package main
 
@@ -402,7 +402,7 @@ func (j *job) prepare(ctx context.Context) error {
 	j.build.Lock()
 	defer j.build.Unlock()
 	path := j.path()
-	if have, err := os.ReadFile(path + ".code"); err == nil && string(have) == j.step.code {
+	if have, err := os.ReadFile(path + ".code"); err == nil && string(have) == j.step.built {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
@@ -413,7 +413,7 @@ func (j *job) prepare(ctx context.Context) error {
 			return fmt.Errorf("build: %w", err)
 		}
 	}
-	return os.WriteFile(path+".code", []byte(j.step.code), 0o666)
+	return os.WriteFile(path+".code", []byte(j.step.built), 0o666)
 }
 
 // path is where the binary of the step is.

@@ -20,7 +20,8 @@ type step struct {
 	name, group string
 	want, first int64 // the count, and the size of the first slice
 	unit        string
-	code        string  // see sources.code
+	code        string  // of what it runs: see sources.code, and for fuzzing sources.reached
+	built       string  // of what its binaries are built from: see sources.code
 	waits       bool    // more than it computes
 	binary      *binary // that run needs
 	guided      int64   // of a fuzz target: how many executions coverage guides, before the others
@@ -137,8 +138,11 @@ func plan(times int64) ([]*step, error) {
 	var steps []*step
 	add := func(s *step, u uses) {
 		var e error
-		if s.code, e = all.code(u); e != nil {
+		if s.built, e = all.code(u); e != nil {
 			err = e
+		}
+		if s.code == "" {
+			s.code = s.built
 		}
 		switch s.group {
 		case "kills", "mutants", "parity", "fuzz":
@@ -198,9 +202,13 @@ func plan(times int64) ([]*step, error) {
 			if n, ok := counts[short+" "+name]; ok {
 				want, used[short+" "+name] = n, true
 			}
+			code, e := all.reached(path, name)
+			if e != nil {
+				return nil, e
+			}
 			// Only our own packages count what is reached. With all others, as go test -fuzz has it, an execution costs
 			// several times as much.
-			add(&step{name: "fuzz " + short + " " + name, group: "fuzz", want: want, first: min(10_000, want/20),
+			add(&step{name: "fuzz " + short + " " + name, code: code, group: "fuzz", want: want, first: min(10_000, want/20),
 				unit: "executions", binary: tests("./"+short, "-gcflags=ggforge/...=-d=libfuzzer"), plain: tests("./" + short),
 				guided: min(wantGuided, want/2),
 				run:    func(ctx context.Context, j *job) (record, error) { return fuzz(ctx, j, path, p.Dir, name) }},
