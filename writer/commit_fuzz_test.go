@@ -15,6 +15,44 @@ func FuzzCommit(f *testing.F) {
 	f.Add([]byte(`{"format":"ggforge commit 1","files":[{"name":"a.gguf","size":3},{"name":"../outside","size":3}]}`))
 	f.Add([]byte(`{"format":"ggforge commit 1","files":[{"name":"a.gguf`))
 	f.Add([]byte(`{"files":[{"name":"a.gguf","size":3,"id":"1"}]}`))
+	// All executions have the same files where they leave them as they are: making new ones takes longer than reading a
+	// journal.
+	root := f.TempDir()
+	dir := filepath.Join(root, "out")
+	c := &commit{dir: dir, token: "0123456789abcdef"}
+	if !commitName.MatchString(filepath.Base(c.path())) {
+		f.Fatalf("%s is not the name of a journal", c.path())
+	}
+	outside := filepath.Join(root, "outside")
+	texts := map[string]string{filepath.Join(dir, "a.gguf"): "old", filepath.Join(dir, "a.gguf"+Suffix): "new",
+		filepath.Join(dir, "b.gguf"+Suffix): "new", outside: "kept", outside + Suffix: "kept"}
+	files := map[string]os.FileInfo{}
+	write := func(tb testing.TB, path string) {
+		err := os.WriteFile(path, []byte(texts[path]), 0o666)
+		if err == nil {
+			files[path], err = os.Lstat(path)
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	same := func(path string) bool {
+		old, now := files[path], os.FileInfo(nil)
+		if old != nil {
+			now, _ = os.Lstat(path)
+		}
+		return now != nil && os.SameFile(old, now) && old.Size() == now.Size() && old.ModTime().Equal(now.ModTime())
+	}
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		f.Fatal(err)
+	}
+	for path := range texts {
+		write(f, path)
+	}
+	names, err := os.Lstat(root)
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, journal []byte) {
 		if len(journal)%2 == 0 { // with the right checksum
 			var b bytes.Buffer
@@ -23,36 +61,33 @@ func FuzzCommit(f *testing.F) {
 			}
 			journal = b.Bytes()
 		}
-		root := t.TempDir()
-		dir := filepath.Join(root, "out")
-		if err := os.Mkdir(dir, 0o777); err != nil {
+		if err := os.WriteFile(c.path(), journal, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		write := func(path, text string) {
-			if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-				t.Fatal(err)
-			}
-		}
-		c := &commit{dir: dir, token: "0123456789abcdef"}
-		if !commitName.MatchString(filepath.Base(c.path())) {
-			t.Fatalf("%s is not the name of a journal", c.path())
-		}
-		write(c.path(), string(journal))
-		write(filepath.Join(dir, "a.gguf"), "old")
-		write(filepath.Join(dir, "a.gguf"+Suffix), "new")
-		write(filepath.Join(dir, "b.gguf"+Suffix), "new")
-		notLeftover := filepath.Join(root, "outside")
-		write(notLeftover, "kept")
-		write(notLeftover+Suffix, "kept")
 		recoverCommits([]string{filepath.Join(dir, "a.gguf")}, nil)
-		for _, path := range []string{notLeftover, notLeftover + Suffix} {
-			if text, err := os.ReadFile(path); err != nil || string(text) != "kept" {
-				t.Errorf("%s: %q, %v", path, text, err)
+		for _, path := range []string{outside, outside + Suffix} {
+			if !same(path) {
+				t.Fatalf("%s has changed", path)
 			}
 		}
-		entries, err := os.ReadDir(root)
-		if err != nil || len(entries) != 3 {
-			t.Errorf("%d files outside the directory, want 2: %v", len(entries)-1, err)
+		if now, err := os.Lstat(root); err != nil || !names.ModTime().Equal(now.ModTime()) {
+			t.Fatalf("names outside of the directory have changed: %v", err)
+		}
+		left, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range left {
+			if path := filepath.Join(dir, e.Name()); !same(path) {
+				if err := os.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for path := range texts {
+			if !same(path) {
+				write(t, path)
+			}
 		}
 	})
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/binary"
 	"hash/crc32"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"ggforge/gguf"
 	"ggforge/internal/io/disk"
+	"ggforge/test/filetest"
 )
 
 // FuzzRowLog reads arbitrary records of rows: the accepted ones are about rows of
@@ -30,6 +30,21 @@ func FuzzRowLog(f *testing.F) {
 	f.Add(record(0, 7, 0, 4, 0), true)
 	f.Add(record(0, 0, -1, 1<<62, 0), true)
 	f.Add(record(0, 0, 0, 4, 0)[:30], false)
+	// All executions have the same files, as making new ones takes longer than reading records: those of rows are not
+	// changed, and the log is filled again.
+	dir := f.TempDir()
+	file := &File{Path: filepath.Join(dir, "o"),
+		Tensors: []Tensor{{"t", gguf.TypeF16, &matrix{ne: []int64{32, 4}}, nil, nil}}}
+	rows, err := create(file.Path, file.layout().size)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { rows.discard() })
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { log.Close() })
 	f.Fuzz(func(t *testing.T, records []byte, seal bool) {
 		if seal {
 			for r := records; len(r) >= recordBytes; r = r[recordBytes:] {
@@ -37,28 +52,9 @@ func FuzzRowLog(f *testing.F) {
 				binary.LittleEndian.PutUint32(r[recordBytes-4:], crc32.Checksum(r[:recordBytes-4], castagnoli))
 			}
 		}
-		dir := t.TempDir()
-		file := &File{Path: filepath.Join(dir, "o"),
-			Tensors: []Tensor{{"t", gguf.TypeF16, &matrix{ne: []int64{32, 4}}, nil, nil}}}
-		o := &output{set: set{files: []layout{file.layout()}}}
-		p, err := create(file.Path, o.files[0].size)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.discard()
-		o.parts = []*partial{p}
-		o.files[0].tensors[0].to = p
-		log, err := os.Create(o.logName())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer log.Close()
-		if _, err := log.Write(records); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := log.Seek(0, io.SeekStart); err != nil {
-			t.Fatal(err)
-		}
+		o := &output{set: set{files: []layout{file.layout()}}, parts: []*partial{rows}}
+		o.files[0].tensors[0].to = rows
+		filetest.Refill(t, log, records)
 		o.log = &rowLog{file: disk.Of(log)}
 		if err := o.readLog(context.Background(), 0); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"ggforge/gguf"
 	"ggforge/internal/kernel/cpu"
 	"ggforge/model"
+	"ggforge/test/filetest"
 )
 
 // contents returns the blocks of all targets.
@@ -186,17 +187,22 @@ func FuzzJournal(f *testing.F) {
 	f.Add(seed)
 	f.Add(seed[:len(seed)-40])
 	f.Add(seed[:30])
+	// All executions have the same files: making new ones takes longer than reading a state.
+	dir := f.TempDir()
+	state, err := os.Create(dir + "/state")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { state.Close() })
+	blocks, err := newBlocks(m, dir)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { blocks.Close() })
 	f.Fuzz(func(t *testing.T, data []byte) {
-		dir := t.TempDir()
-		if err := os.WriteFile(dir+"/state", data, 0o666); err != nil {
-			t.Fatal(err)
-		}
-		b, err := newBlocks(m, dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer b.Close()
-		j, err := openJournal(dir+"/state", id, b, all)
+		filetest.Refill(t, state, data)
+		b := &Blocks{m: m, file: blocks.file, tensors: map[Target]*encodedTensor{}}
+		j, err := openJournal(state.Name(), id, b, all)
 		if err != nil {
 			if !errors.Is(err, fault.Broken) && !errors.Is(err, fault.Refused) {
 				t.Errorf("%v", err)
@@ -206,10 +212,7 @@ func FuzzJournal(f *testing.F) {
 		if err := j.close(); err != nil {
 			t.Error(err)
 		}
-		left, err := os.ReadFile(dir + "/state")
-		if err != nil {
-			t.Fatal(err)
-		}
+		left := filetest.Read(t, state)
 		head := seed[:len(journalMagic)+len(id)]
 		if !bytes.HasPrefix(data, left) && (len(data) > len(head) || !bytes.Equal(left, head)) {
 			t.Error("the state is neither a beginning of the old one nor a new one")
