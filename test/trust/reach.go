@@ -202,7 +202,10 @@ func calls(x ast.Expr) (found bool) {
 	ast.Inspect(x, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CallExpr:
-			_, conversion := n.Fun.(*ast.ParenExpr) // (*T)(nil)
+			conversion := false // (*T)(nil)
+			if paren, ok := n.Fun.(*ast.ParenExpr); ok {
+				_, conversion = paren.X.(*ast.StarExpr)
+			}
 			found = found || !conversion
 		case *ast.FuncLit:
 			return false
