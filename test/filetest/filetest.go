@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// Refill gives a file other bytes, and its offset the beginning. It fails if the name of the file is of another one by
-// now.
+// Refill gives a file other bytes, and its offset the beginning. It fails if another file has its name by now.
 func Refill(t testing.TB, file *os.File, data []byte) {
 	t.Helper()
 	there, err := os.Lstat(file.Name())
