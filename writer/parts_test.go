@@ -15,6 +15,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/io/disk"
 	"ggforge/test/filetest"
 )
 
@@ -419,7 +420,7 @@ func FuzzPart(f *testing.F) {
 	// of one that is not complete.
 	dir = f.TempDir()
 	name := o.partFile(dir, 1, 1)
-	file, err := os.Create(name)
+	file, err := disk.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666) // can be renamed while it is open, on Windows, too
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -429,7 +430,7 @@ func FuzzPart(f *testing.F) {
 			t.Fatal(err)
 		}
 		o := layoutOf(dir)
-		filetest.Refill(t, file, append(o.head(withParts(facts, 1)), text[min(len(text), head):]...))
+		filetest.Refill(t, file.OS(), append(o.head(withParts(facts, 1)), text[min(len(text), head):]...))
 		opt := Options{Journal: part(dir, 1, 1)}
 		if err := o.openOwnFile(context.Background(), facts, opt); err != nil {
 			t.Fatal(err)

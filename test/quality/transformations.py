@@ -170,8 +170,7 @@ def main(bin, work, *fields):
     for model in dict.fromkeys(j[0] for j in jobs):
         run.prepare(model)
     with ThreadPoolExecutor(2) as pool:
-        for done in pool.map(lambda j: run.measure(*j), jobs):
-            pass
+        list(pool.map(lambda j: run.measure(*j), jobs))
     tables(run.rows)
 
 

@@ -27,6 +27,7 @@ type source struct {
 	sum, testSum                                []byte   // of its files, and of its tests
 	embedSum, testEmbedSum                      []byte   // of embedded files alone
 	fuzz                                        []string // fuzz targets
+	provides                                    bool     // see sources.provides
 	units                                       [3]units // of its files, of tests inside and of tests outside of it
 }
 
@@ -58,6 +59,9 @@ func listSources() (sources, error) {
 		if err := p.parse(names); err != nil {
 			return nil, err
 		}
+	}
+	for path, p := range all {
+		p.provides = all.provides(path)
 	}
 	return all, nil
 }

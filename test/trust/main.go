@@ -8,8 +8,8 @@
 //
 // A slice counts for a step as long as the code that the step runs is the same: the SHA-256 of the sources of its
 // packages, with the tests that it runs, and of all packages of this module that they import; of a fuzz target, of the
-// declarations that it can reach. A change elsewhere keeps it. Of the steps that want more, the one with the smallest share of its count runs next. Steps that wait more than they
-// compute run next to the others, in a lane of their own.
+// declarations that it can reach. A change elsewhere keeps it. Of the steps that want more, the one with the smallest
+// share of its count runs next. Steps that wait more than they compute run next to the others, in a lane of their own.
 package main
 
 import (

@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// A unit is what a name of a package stands for: all its declarations, of files for other systems and builds, too. Methods
-// belong to their type.
+// A unit is everything that a package declares under one name, in the files for every system and build. Methods belong
+// to the unit of their type.
 type unit struct {
 	text     string   // tokens, without comments
 	refs     []string // names that occur: "name" of the same package, "path.name" of another one of the module
@@ -267,9 +267,9 @@ func (all sources) provides(path string) bool {
 
 // reached returns the SHA-256 of the declarations that a fuzz target can run, by the names that occur in them: the target
 // itself, what it names, what that names, and so on. All methods of a type that is named count, as an interface may
-// call any of them. Of each package of which something counts, what runs before the target does, too: init functions,
-// variables with calls, and embedded files. A name that also stands for something else, such as a variable of a function,
-// counts for both.
+// call any of them. If anything in a package counts, so do its init functions, its variables that are initialized by
+// calls, and its embedded files. Scopes are ignored: a local variable that has the name of a declaration makes that
+// declaration count.
 func (all sources) reached(path, target string) (string, error) {
 	type key struct {
 		path  string
@@ -300,7 +300,7 @@ func (all sources) reached(path, target string) (string, error) {
 		return "", err
 	}
 	for p := range imported {
-		if all.provides(p) {
+		if all[p].provides {
 			visit(p, files, initialized)
 		}
 	}
